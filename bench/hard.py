@@ -4,7 +4,7 @@
 
 Each kind of trouble is a file of its own, in which every tenth line has it, and is read by itself:
 who fails with it loses that file and no other. Python's `json` says what is in the lines, numbers
-as decimals. A value is kept if its column has it, or `_rescued`, or its line is set aside whole.
+as decimals. A value is kept if its column has it, or `_rescued`, or its line is quarantined whole.
 """
 
 import json
@@ -101,8 +101,8 @@ class Found:
     """What a contestant has made of a file."""
 
     rows: Sequence[Mapping[str, Any]]
-    aside: frozenset[str] = frozenset()
-    """The lines that it has set aside, as they were."""
+    quarantined: frozenset[str] = frozenset()
+    """The lines that it has quarantined, as they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def judged(lines: Sequence[str], found: Found | None) -> Verdict:
     rows = _Rows(found.rows if found else ())
     for line in lines:
         values = values_of(line)
-        if found is not None and line in found.aside:
+        if found is not None and line in found.quarantined:
             total += Verdict(len(values))
         elif (row := rows.take(values)) is None:
             total += Verdict(len(values), 0, len(values))
@@ -196,12 +196,12 @@ def found_in(table: Path, ours: str | None) -> Found:
     """Read what is in a table, in the order of the lines; `ours` is the name of our pipeline."""
     paths = sorted(p for p in table.rglob("*.parquet") if "_blizzard" not in p.parts)
     rows = [row for path in paths for row in _rows(pq.read_table(path))]
-    aside: list[str] = []
+    quarantined: list[str] = []
     if ours is not None and (folder := table / quarantine_folder(ours)).exists():
         read = ds.dataset(folder, format="parquet").to_table()
         raw: list[Any] = read["raw"].to_pylist()
-        aside = [one.decode() for one in raw]
-    return Found(rows=rows, aside=frozenset(aside))
+        quarantined = [one.decode() for one in raw]
+    return Found(rows=rows, quarantined=frozenset(quarantined))
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:

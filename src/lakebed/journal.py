@@ -41,10 +41,10 @@ class StoredEntry:
         return self.entry.successor(kind, previous=self.digest, run=run, created=created)
 
 
-def journals_aside(store: Reader, pipeline: str) -> list[str]:
+def replaced_journals(store: Reader, pipeline: str) -> list[str]:
     """List the folders of a pipeline's replaced journals."""
     folders = store.folders(f"{layout.OURS}/{pipeline}")
-    return sorted(folder.rstrip("/") for folder in folders if layout.is_journal_aside(folder))
+    return sorted(folder.rstrip("/") for folder in folders if layout.is_replaced_journal(folder))
 
 
 class JournalReader:

@@ -178,12 +178,12 @@ def journal_folder(pipeline: str) -> str:
     return f"{OURS}/{pipeline}/journal"
 
 
-def journal_aside(pipeline: str, journal: str) -> str:
+def replaced_journal(pipeline: str, journal: str) -> str:
     """Name the folder of a replaced journal."""
     return f"{OURS}/{pipeline}/journal-{journal}"
 
 
-def is_journal_aside(folder: str) -> bool:
+def is_replaced_journal(folder: str) -> bool:
     """Whether a folder of a pipeline is that of a replaced journal."""
     return folder.rstrip("/").rpartition("/")[2].startswith("journal-")
 

@@ -327,8 +327,8 @@ class Answers:
 
 
 def _held(view: PipelineView, cli: CommandPrefix) -> Iterator[HeldEntry]:
-    for entry in dict.fromkeys(meta.entry for meta in view.aside.held):
-        metas = [meta for meta in view.aside.held if meta.entry == entry]
+    for entry in dict.fromkeys(meta.entry for meta in view.withheld.held):
+        metas = [meta for meta in view.withheld.held if meta.entry == entry]
         yield HeldEntry(
             entry=entry,
             reason="; ".join(dict.fromkeys(reason for meta in metas for reason in meta.reasons)),

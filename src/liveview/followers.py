@@ -185,7 +185,7 @@ class PipelineFollower:
                 entries=entries,
                 since=None if window.covered else entries[0].at if entries else now,
                 unreadable=tuple(sorted(window.missing)),
-                aside=evidence.aside,
+                withheld=evidence.withheld,
                 refusal=evidence.refusal(),
             )
 

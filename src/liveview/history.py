@@ -10,7 +10,7 @@ from statistics import median
 
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.status import PipelineStatus
-from blizzard.handoff.held_rows import Aside
+from blizzard.handoff.held_rows import WithheldFiles
 from blizzard.journal.standings import EntrySummary, JournalTotals
 from lakebed.clock import rfc3339
 from lakebed.deltalog.delta_types import TableFacts, type_name
@@ -53,7 +53,7 @@ class PipelineView:
     """All entries since then are known; None if the whole span is."""
     unreadable: tuple[int, ...] = ()
     """Unreadable entries within the span."""
-    aside: Aside = field(default_factory=Aside)
+    withheld: WithheldFiles = field(default_factory=WithheldFiles)
     """Files that penguin holds."""
     refusal: LakeError | None = None
     """Why a start would be refused."""
@@ -61,7 +61,7 @@ class PipelineView:
     @property
     def held(self) -> frozenset[int | None]:
         """Return the entries with files that penguin holds."""
-        return frozenset(meta.entry for meta in self.aside.held)
+        return frozenset(meta.entry for meta in self.withheld.held)
 
 
 def facts_of(entry: Entry | None) -> EntryFacts | None:

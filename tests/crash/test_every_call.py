@@ -15,7 +15,7 @@ from tests.support.landing import Landing, config
 from tests.support.lives import Programs, survives
 from tests.support.mortal import HANDOFFS, Mortal
 from tests.support.open_table import ID
-from tests.support.quarantined import aside
+from tests.support.quarantined import quarantined_rows
 from tests.support.readers import ids
 
 # As many lives as a life makes calls: minutes, on a machine that has other things to do.
@@ -171,7 +171,9 @@ def test_death_at_any_call_leaves_every_good_row_and_every_bad_line_once(
         where = f"died at {fate}"
         assert sorted(row["id"] for row in desk.rows()) == [0, 1, 2, 3], where
         named = [file for entry in entries(desk.table) for file in entry.quarantine]
-        found = [(row["path"], row["line"], row["raw"]) for row in aside(desk.table, named)]
+        found = [
+            (row["path"], row["line"], row["raw"]) for row in quarantined_rows(desk.table, named)
+        ]
         assert sorted(found) == [
             (f"{FIRST}/0.ndjson", 2, b'{"id": "zero"}'),
             (f"{FIRST}/a.ndjson", 2, b'{"id":'),
@@ -183,5 +185,5 @@ def test_death_at_any_call_leaves_every_good_row_and_every_bad_line_once(
                 assert record.lines == record.rows + record.blank + record.quarantined, where
         desk.collect()
         assert desk.garbage() == [], where
-        assert len(aside(desk.table, named)) == 4, where
+        assert len(quarantined_rows(desk.table, named)) == 4, where
     assert deaths > 11, "the store really died, at many places"

@@ -126,7 +126,7 @@ class Story:
         bad = replace(
             SourceRecord(source="default", path=paths[1], size=5, etag="f"), failure=failure
         )
-        aside = QuarantineFile(
+        quarantined = QuarantineFile(
             filename=layout.quarantine_file("default", _uuid(number)),
             size=9,
             record_count=1,
@@ -145,7 +145,7 @@ class Story:
             "batch",
             sources=sources,
             files=(file,),
-            quarantine=(aside,),
+            quarantine=(quarantined,),
             dlq=(f"{TABLE}/{layout.dead_letter_folder('default')}/{name}",) if found else (),
         )
 

@@ -30,7 +30,7 @@ def mixed(count: int, every: int) -> list[bytes]:
     return [(bad if (n + 1) % every == 0 else good)(n) for n in range(count)]
 
 
-def aside(table: Path, files: Iterable[QuarantineFile]) -> list[dict[str, Any]]:
+def quarantined_rows(table: Path, files: Iterable[QuarantineFile]) -> list[dict[str, Any]]:
     """Read quarantine files, with the number of each line where the entry gives it."""
     found = []
     for file in files:
@@ -44,4 +44,4 @@ def aside(table: Path, files: Iterable[QuarantineFile]) -> list[dict[str, Any]]:
 
 
 def raws(table: Path, files: Iterable[QuarantineFile]) -> list[bytes]:
-    return [row["raw"] for row in aside(table, files)]
+    return [row["raw"] for row in quarantined_rows(table, files)]

@@ -31,7 +31,7 @@ class Replayed(Mortal):
         )
 
     def begin(self) -> None:
-        """Have lines set aside, and then change what can be read."""
+        """Have lines quarantined, and then change what can be read."""
         self.land(f"{FIRST}/a.ndjson", {"id": 1}, {"id": "2"}, '{"id":')
         self.land(f"{SECOND}/b.ndjson", {"id": "3"})
         self.live(Fate.none())

@@ -242,12 +242,12 @@ class Penguin:
 
     @property
     def held(self) -> dict[str, str]:
-        """Return the code of each file that is set aside, as the log and the metas say."""
+        """Return the code of each file that is held, as the log and the metas say."""
         found = explain(self.run.settings, self.table.store).view.held
         return {one.filename: one.code for one in found}
 
     def why(self) -> str:
-        """Return all reasons of all files that are set aside."""
+        """Return all reasons of all files that are held."""
         found = explain(self.run.settings, self.table.store).view.held
         return "; ".join(reason for one in found for reason in one.reasons)
 

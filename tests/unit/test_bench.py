@@ -147,6 +147,6 @@ def test_the_judge_of_hard_values_tells_kept_from_wrong_and_lost(kind, found, ex
     rows = [] if found is None else [{**usual, "at": at, **found}]
     verdict = hard.judged([line], hard.Found(rows=rows))
     assert (verdict.wrong, verdict.lost) == expected
-    aside = hard.judged([line], hard.Found(rows=(), aside=frozenset([line])))
-    assert (aside.wrong, aside.lost) == (0, 0)
+    verdict = hard.judged([line], hard.Found(rows=(), quarantined=frozenset([line])))
+    assert (verdict.wrong, verdict.lost) == (0, 0)
     assert hard.judged([line], None).share == 1.0

@@ -157,12 +157,12 @@ class FileProgress:
             return FileState.JOURNALED
         if done.entry in self.rejected:
             return FileState.CHANGED
-        for entries, aside in (
+        for entries, state in (
             (self.held, FileState.HELD),
             (self.discarded, FileState.DISCARDED),
         ):
             if any(self.is_of(done, entry) for entry in entries.get(done.key, ())):
-                return aside
+                return state
         state = FileState.RETRACTED if done.retracted and not is_due else FileState.IN_TABLE
         lost = self.repaired.get(done.key)
         is_lost = lost is not None and (done.entry is None or done.entry <= lost)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
 
-from blizzard.handoff.held_rows import Aside, Fates, read_aside
+from blizzard.handoff.held_rows import Fates, WithheldFiles, read_withheld
 from lakebed import layout
 from lakebed.documents.entry import Entry, Receipt, digest
 from lakebed.documents.pending_meta import HeldState
@@ -36,7 +36,7 @@ class EntryRecord:
     follows: bool
     """Whether the digests of this entry and its neighbours form a chain."""
     is_last: bool
-    aside: Aside
+    withheld: WithheldFiles
     """Its files whose rows are not in the table, even if the entry is committed."""
     rejected: bool = False
     """Whether it replaces files and penguin rejected it."""
@@ -62,9 +62,9 @@ def stored_entries(
             f"the journal of pipeline {pipeline} has no entry {number}; {there}",
             path=store.describe(layout.journal_folder(pipeline)),
         )
-    aside = read_aside(store, pipeline, fates)
+    withheld = read_withheld(store, pipeline, fates)
     wanted = reversed(numbers[-limit:]) if number is None else [number]
-    return [_kept(journal, one, numbers, receipt, aside, fates) for one in wanted]
+    return [_kept(journal, one, numbers, receipt, withheld, fates) for one in wanted]
 
 
 def _kept(
@@ -72,7 +72,7 @@ def _kept(
     number: int,
     numbers: list[int],
     receipt: Receipt | None,
-    aside: Aside,
+    withheld: WithheldFiles,
     fates: Fates,
 ) -> EntryRecord:
     stored = journal.listed(number)
@@ -81,7 +81,7 @@ def _kept(
     follows = entry.previous == before
     if number + 1 in numbers:
         follows = follows and journal.listed(number + 1).entry.previous == own
-    mine, rejected, mark = aside.of(number), False, entry.replacement_mark
+    mine, rejected, mark = withheld.of(number), False, entry.replacement_mark
     try:
         rejected = entry.replaces and fates([mark]).get(mark) == HeldState.GONE
     except LakeError as trouble:
@@ -96,7 +96,7 @@ def _kept(
         and number <= receipt.sequence,
         follows=follows,
         is_last=number == numbers[-1],
-        aside=mine,
+        withheld=mine,
         rejected=rejected,
     )
 

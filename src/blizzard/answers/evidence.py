@@ -24,7 +24,7 @@ from lakebed.documents.losses import TakenOut, decode_repair
 from lakebed.documents.pending_meta import HeldMeta, HeldState, decode_held
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import DocumentUnreadable
-from lakebed.journal import JournalReader, accepted_losses, journals_aside
+from lakebed.journal import JournalReader, accepted_losses, replaced_journals
 from lakebed.storage.store import Reader
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class JournalEvidence:
     def _journals_of(self, pipeline: str) -> Iterator[JournalReader]:
         """Yield the journals of a pipeline of the table, the current one first."""
         yield self.journal if pipeline == self.pipeline else JournalReader(self.store, pipeline)
-        for folder in journals_aside(self.store, pipeline):
+        for folder in replaced_journals(self.store, pipeline):
             yield JournalReader(self.store, pipeline, folder=folder)
 
     def _standing(self, one: DataFile, lineage: Lineage, in_log: "EntryInLog") -> DataFile:
@@ -132,7 +132,7 @@ class JournalEvidence:
             added = lineage.added(one.path)
             return replace(one, state=FileState.IN_TABLE, version=first if added < 0 else added)
         if active is None and own is None:
-            return self._aside(one, name, in_log)
+            return self._withheld(one, name, in_log)
         trace, form = lineage.forward(one.path), active or lineage.past.get(one.path)
         lost = max((*trace.altered, *(version for _name, version in trace.removed)), default=None)
         version = own if lost is None else lost
@@ -189,7 +189,7 @@ class JournalEvidence:
             return False
         return removed.version in accepted_losses(self.store)
 
-    def _aside(self, one: DataFile, name: str, in_log: "EntryInLog") -> DataFile:
+    def _withheld(self, one: DataFile, name: str, in_log: "EntryInLog") -> DataFile:
         """Return the state of a file of a committed entry that the log does not contain."""
         fate = self.log.fates([name]).get(name)
         if fate == HeldState.HELD:
@@ -369,7 +369,7 @@ def journals_of(
         is_in_use = mark is None or ledger.journal == mark[1]
         if is_in_use:
             yield pipeline, JournalReader(store, pipeline), ledger.sequence
-        for folder in journals_aside(store, pipeline) if mark is None or not is_in_use else ():
-            if mark is None or folder == layout.journal_aside(*mark):
+        for folder in replaced_journals(store, pipeline) if mark is None or not is_in_use else ():
+            if mark is None or folder == layout.replaced_journal(*mark):
                 journal = JournalReader(store, pipeline, folder=folder)
                 yield pipeline, journal, max(journal.numbers(), default=-1)

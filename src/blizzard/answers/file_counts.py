@@ -157,7 +157,7 @@ class SourceCounts:
 
     def sentences(self) -> list[str]:
         """Describe what is not in the table."""
-        missing = _counts(self.states, (*_MISSING, *_ASIDE))
+        missing = _counts(self.states, (*_MISSING, *_NOT_LOADED))
         files = plural(sum(self.states.values()), "source file")
         sentences = [f"of {files}, {missing}; see blizzard files"] if missing else []
         names = sum(one.files for one in self.unread)
@@ -179,7 +179,7 @@ _MISSING = (
         "rows of {count} were removed from the table",
     ),
 )
-_ASIDE = (
+_NOT_LOADED = (
     (
         FileState.ALTERED,
         "other writers have rewritten data files of {count}, perhaps without some rows",
@@ -214,9 +214,9 @@ def _sentence(group: DayOrPartition, *, so_far: bool) -> str:
         of = f"{group.uncounted:,} read under an earlier journal, which counted their rows"
         rows = f" ({of})" if group.uncounted == group.landed else f"{rows} ({of})"
     discarded = group.discarded - group.cut_off
-    aside = _counts({**group.states, FileState.DISCARDED: discarded}, _ASIDE)
+    set_apart = _counts({**group.states, FileState.DISCARDED: discarded}, _NOT_LOADED)
     by_hand = " by an operator" if group.retracted or discarded else ""
-    but = f"; {aside}{by_hand}" if aside else ""
+    but = f"; {set_apart}{by_hand}" if set_apart else ""
     if in_part := group.in_part - group.cut_off:
         but += f" (of {in_part:,} a part is in the table)"
     if group.cut_off:

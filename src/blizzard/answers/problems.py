@@ -141,10 +141,10 @@ def _of_journal(status: PipelineStatus, cli: CommandPrefix, dry_run: WayOut) -> 
             message=f"{files} ({rows}) {is_are(one.files)} held: {'; '.join(one.reasons)}",
             way_out=WayOut(commands=(f"{cli.penguin} held",)),
         )
-    if status.aside_error is not None:
+    if status.withheld_error is not None:
         yield _warning(
             code="held_unknown",
-            message=f"it is not known what penguin holds: {status.aside_error}",
+            message=f"it is not known what penguin holds: {status.withheld_error}",
             way_out=WayOut(commands=(f"{cli.penguin} status",)),
         )
     if status.writer is not None and status.writer.state is Life.GONE:

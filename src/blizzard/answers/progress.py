@@ -12,7 +12,7 @@ from blizzard.answers.evidence import JournalEvidence
 from blizzard.discover.finding import Finding
 from blizzard.discover.lister import SourceLister, SpotCheck, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
-from blizzard.handoff.held_rows import Aside, read_aside, rejection_lookup
+from blizzard.handoff.held_rows import WithheldFiles, read_withheld, rejection_lookup
 from blizzard.journal.admission import admit
 from blizzard.journal.checkpoint import read_ledger, refresh
 from blizzard.journal.checks import (
@@ -120,11 +120,11 @@ class PipelineEvidence:
         )
 
     @cached_property
-    def aside(self) -> Aside:
+    def withheld(self) -> WithheldFiles:
         """The files that penguin holds or that were given up, by the log."""
         if self.store is None:
-            return Aside()
-        return read_aside(self.store, self.settings.name, self.log.fates)
+            return WithheldFiles()
+        return read_withheld(self.store, self.settings.name, self.log.fates)
 
     def lister(self, source: SourceSettings) -> SourceLister:
         """Return a new lister of a source."""
@@ -225,8 +225,8 @@ class PipelineEvidence:
         if committed is None:
             unknown = () if unsure is None else (unsure,)
             return FileProgress(committed=None, lost=last.lost), unknown
-        aside = read_aside(table.store, self.settings.name, table.log.fates)
-        errors = [aside.error, unsure]
+        withheld = read_withheld(table.store, self.settings.name, table.log.fates)
+        errors = [withheld.error, unsure]
         repaired: dict[str, int] = {}
         try:
             history.settle(rejection_lookup(table.log.fates, lambda _journal: committed))
@@ -236,8 +236,8 @@ class PipelineEvidence:
         progress = FileProgress(
             committed=committed,
             lost=last.lost,
-            held=self._entries_of(aside.held),
-            discarded=self._entries_of(aside.discarded),
+            held=self._entries_of(withheld.held),
+            discarded=self._entries_of(withheld.discarded),
             is_of=self._is_of,
             rejected=frozenset(one.entry for one in history.undecided.rejected),
             repaired=repaired,

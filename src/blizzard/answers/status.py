@@ -8,7 +8,7 @@ from blizzard.discover.finding import SkipSummary
 from blizzard.journal.lease import WriterStatus
 from blizzard.journal.standings import EntrySummary, JournalTotals, QuarantineTotals
 from blizzard.model.settings import PipelineSettings
-from lakebed.documents.pending_meta import FilesAside
+from lakebed.documents.pending_meta import HeldFileCounts
 from lakebed.types import CommitMode, Handoff
 from lakebed.units import plural
 
@@ -102,7 +102,7 @@ class PipelineStatus:
     held_files: int = 0
     held_rows: int = 0
     """Rows of journaled files that penguin holds, so they are not in the table."""
-    held: tuple[FilesAside, ...] = ()
+    held: tuple[HeldFileCounts, ...] = ()
     """Why they are held."""
     discarded_files: int = 0
     discarded_rows: int = 0
@@ -114,7 +114,7 @@ class PipelineStatus:
     """Rows that `blizzard retract` took out of the table."""
     erased_rows: int = 0
     """Rows that `blizzard erase` took out of the table."""
-    aside_error: str | None = None
+    withheld_error: str | None = None
     """Why the held rows are unknown."""
     uncommitted_rows: int | None = 0
     """Rows of uncommitted entries; None if not summed."""

@@ -335,7 +335,7 @@ def pipeline_status(
 
     Without `listed`, the sources are not listed and their waiting files are unknown.
     """
-    aside, handoff, writer = evidence.aside, None, None
+    withheld, handoff, writer = evidence.withheld, None, None
     settings, store, log = evidence.settings, evidence.store, evidence.log
     history, sums = evidence.history, evidence.history.books.sums
     if store is not None:
@@ -348,7 +348,7 @@ def pipeline_status(
     with suppress(LakeError):  # `_retractions` reports the error.
         history.settle(log.rejections)
     read = partial(source_status, evidence, open_queue=open_queue, listed=listed)
-    counts = aside.counts()
+    counts = withheld.counts()
     done, error = _retractions(history, log.rejections)
     not_applied = _not_applied(history)
     return PipelineStatus(
@@ -371,14 +371,14 @@ def pipeline_status(
         quarantine=sums.quarantine,
         held_files=counts.held_files,
         held_rows=counts.held_rows,
-        held=by_reason(aside.held),
+        held=by_reason(withheld.held),
         discarded_files=counts.discarded_files + sum(one.files for one in not_applied),
         discarded_rows=counts.discarded_rows + sum(one.read for one in not_applied),
         unapplied_files=sum(one.files for one in not_applied),
         unapplied_rows=sum(one.read for one in not_applied),
         retracted_rows=sum(one.rows for one in done if not one.erased),
         erased_rows=sum(one.rows for one in done if one.erased),
-        aside_error=aside.error or error or (last.unsure if last.receipt_fits else None),
+        withheld_error=withheld.error or error or (last.unsure if last.receipt_fits else None),
         uncommitted_rows=rows,
         uncommitted_since=since,
         last_commit_at=None if since is None else _last_commit_at(evidence, since),

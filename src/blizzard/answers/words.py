@@ -248,23 +248,23 @@ def run_penguin(cli: CommandPrefix) -> WayOut:
 
 
 def _held(case: Case) -> Words:
-    answer, aside = case.answer, phrases.in_state(case.answer)
-    reasons = "; ".join(sorted({reason for one in aside for reason in one.reasons}))
+    answer, files = case.answer, phrases.in_state(case.answer)
+    reasons = "; ".join(sorted({reason for one in files for reason in one.reasons}))
     again = phrases.read_again(answer, case.cli)
-    if all(one.code == SCHEMA_REFUSED for one in aside):
+    if all(one.code == SCHEMA_REFUSED for one in files):
         again = replace(again, advice="Or fix the schema first, and read the file again.")
     return says(
         f"It was read with {_read_with(answer)}, but "
-        f"penguin holds {plural(len(aside), 'data file')} of it: "
+        f"penguin holds {plural(len(files), 'data file')} of it: "
         f"{reasons or 'penguin held shows why'}.",
-        *_release_or_discard(case, aside),
+        *_release_or_discard(case, files),
         again,
     )
 
 
-def _release_or_discard(case: Case, aside: Sequence[DataFile]) -> Iterator[WayOut]:
+def _release_or_discard(case: Case, files: Sequence[DataFile]) -> Iterator[WayOut]:
     """Yield the ways out for data files that penguin holds."""
-    codes, ids = {one.code for one in aside}, " ".join(file_name(one.path) for one in aside)
+    codes, ids = {one.code for one in files}, " ".join(file_name(one.path) for one in files)
     mend = "Change the table so that it fits; then release it."
     if codes == {SCHEMA_REFUSED}:
         mend = "Change the table, or schema_evolution, so that it fits; then release it."
@@ -275,8 +275,8 @@ def _release_or_discard(case: Case, aside: Sequence[DataFile]) -> Iterator[WayOu
 
 
 def _discarded(case: Case) -> Words:
-    aside = phrases.in_state(case.answer)
-    removed = [one for one in aside if one.removed_version is not None]
+    files = phrases.in_state(case.answer)
+    removed = [one for one in files if one.removed_version is not None]
     if removed:
         return says(
             f"It was read with {_read_with(case.answer)} and committed, and "
@@ -284,9 +284,8 @@ def _discarded(case: Case) -> Words:
             f"{phrases.removals(removed)}; an operator has accepted that.",
             phrases.TIME_TRAVEL,
         )
-    files = plural(len(aside), "data file")
     return says(
-        f"It was read with {_read_with(case.answer)}; {files} "
+        f"It was read with {_read_with(case.answer)}; {plural(len(files), 'data file')} "
         "of it had been held by penguin and then discarded, so those rows are not in the table.",
         phrases.read_again(case.answer, case.cli),
     )

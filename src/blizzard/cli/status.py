@@ -137,7 +137,7 @@ class WatchedPipelines:
             self.call.at_least(exit_code_of(trouble))
             return ShownStatus(settings, trouble, cli)
         is_lost = found.lost_entry is not None or not found.receipt_fits
-        self.call.fail_if(refusal or is_lost or found.aside_error is not None)
+        self.call.fail_if(refusal or is_lost or found.withheld_error is not None)
         self.call.fail_if(any(one.error for one in found.sources))
         problems = of_pipeline(
             settings,
@@ -203,7 +203,7 @@ def _way_lines(way: WayOut | None) -> Iterator[str]:
 def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
     if found.last_entry is None:
         return ["nothing is journaled yet: blizzard has not written to this table", *_writer(found)]
-    lines = [_last_batch(found, clock), _committed(found), *_aside(found)]
+    lines = [_last_batch(found, clock), _committed(found), *_withheld(found)]
     if found.last_written is not None:
         lines.append(
             f"last written by run {found.last_written.run}, entry {found.last_written.entry} at "
@@ -265,7 +265,7 @@ def _committed(found: PipelineStatus) -> str:
     return f"{upto}{behind}"
 
 
-def _aside(found: PipelineStatus) -> list[str]:
+def _withheld(found: PipelineStatus) -> list[str]:
     """Return which rows did not reach the table or were taken out, and why."""
     lines = []
     if found.held_files:

@@ -82,7 +82,7 @@ def balanced(settled: SettledBatch, files: Mapping[str, SourceFile]) -> SettledB
 def _differences(settled: SettledBatch) -> Iterator[tuple[str | None, str]]:
     """Yield the groups whose counts do not balance, with the differences."""
     read, found = Counter[str | None](), Counter[str | None]()
-    written, aside = _counted(settled.files), _counted(settled.quarantine)
+    written, kept = _counted(settled.files), _counted(settled.quarantine)
     for one in settled.sources:
         if one.failure is not None:
             continue
@@ -95,8 +95,8 @@ def _differences(settled: SettledBatch) -> Iterator[tuple[str | None, str]]:
     for unit, rows in read.items():
         if written[unit] != rows:
             yield unit, f"{rows} rows were read, but {written[unit]} were written"
-        elif aside[unit] != found[unit]:
-            yield unit, f"{found[unit]} bad lines were found, but {aside[unit]} were quarantined"
+        elif kept[unit] != found[unit]:
+            yield unit, f"{found[unit]} bad lines were found, but {kept[unit]} were quarantined"
 
 
 def _counted(files: Iterable[FinishedFile | QuarantineFile]) -> Counter[str | None]:
@@ -144,14 +144,14 @@ def settle(ran: Ran, limits: QuarantineLimits | None = None) -> SettledBatch:
         came = [
             (outcome, lines_before(parts, number)) for number, (_file, outcome) in enumerate(each)
         ]
-        aside = [_renumbered_lines(file, before) for one, before in came for file in one.quarantine]
-        record = _within(limits, each[0][0], _whole(each[0][0], parts), aside)
+        quarantined = [_renumbered_lines(file, at) for one, at in came for file in one.quarantine]
+        record = _within(limits, each[0][0], _whole(each[0][0], parts), quarantined)
         if record is not None:
             sources.append(record)
             if record.failure is None and record.unit is not None:
                 written = (_renumbered(file, before) for one, before in came for file in one.files)
                 files += [replace(file, unit=record.unit) for file in written]
-                quarantine += [replace(file, unit=record.unit) for file in aside]
+                quarantine += [replace(file, unit=record.unit) for file in quarantined]
     settled = balanced(
         SettledBatch(
             sources=tuple(sources),
@@ -251,15 +251,15 @@ def _within(
     limits: QuarantineLimits | None,
     file: SourceFile,
     record: SourceRecord | None,
-    aside: Sequence[QuarantineFile],
+    quarantined: Sequence[QuarantineFile],
 ) -> SourceRecord | None:
     """Fail a file if all of its parts together have too many bad lines."""
-    if limits is None or record is None or record.failure is not None or not aside:
+    if limits is None or record is None or record.failure is not None or not quarantined:
         return record
     exceeded = limits.exceeded(record.quarantined, record.rows + record.quarantined)
     if exceeded is None:
         return record
-    first = aside[0].sources[0]
+    first = quarantined[0].sources[0]
     failure = Failure(
         stage=FailureStage.PARSE,
         code=TOO_MANY,

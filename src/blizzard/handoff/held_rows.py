@@ -30,7 +30,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aside:
+class WithheldFiles:
     """The files of a pipeline or entry whose rows are not in the table."""
 
     held: tuple[HeldMeta, ...] = ()
@@ -40,9 +40,9 @@ class Aside:
     error: str | None = None
     """Why the held files are unknown; None if known."""
 
-    def of(self, entry: int) -> "Aside":
+    def of(self, entry: int) -> "WithheldFiles":
         """Return the files of one entry."""
-        return Aside(
+        return WithheldFiles(
             held=tuple(meta for meta in self.held if meta.entry == entry),
             discarded=tuple(meta for meta in self.discarded if meta.entry == entry),
             error=self.error,
@@ -75,7 +75,7 @@ def rejection_lookup(fates: Fates, committed: Callable[[str], int | None]) -> Re
     return ask
 
 
-def read_aside(store: Reader, pipeline: str, fates: Fates) -> Aside:
+def read_withheld(store: Reader, pipeline: str, fates: Fates) -> WithheldFiles:
     """Return a pipeline's held and discarded files; an error is returned in `error`.
 
     A file whose sources are read again is neither. A file that is being discarded may still be
@@ -84,14 +84,14 @@ def read_aside(store: Reader, pipeline: str, fates: Fates) -> Aside:
     try:
         return _read(store, pipeline, fates)
     except LakeError as trouble:
-        return Aside(error=str(trouble))
+        return WithheldFiles(error=str(trouble))
 
 
-def _read(store: Reader, pipeline: str, fates: Fates) -> Aside:
+def _read(store: Reader, pipeline: str, fates: Fates) -> WithheldFiles:
     held = tuple(notes(store, pipeline, layout.HELD))
     discarded = tuple(notes(store, pipeline, layout.DISCARDED))
     if not held and not discarded:
-        return Aside()
+        return WithheldFiles()
     marks = fates({layout.file_name(meta.filename) for meta in (*held, *discarded)})
     first = min(meta.entry or 0 for meta in (*held, *discarded))
     later = JournalReader(store, pipeline).entries(first)
@@ -103,7 +103,7 @@ def _read(store: Reader, pipeline: str, fates: Fates) -> Aside:
         names = noted.items()
         return tuple(meta for name, meta in names if marks.get(name) == mark and name not in again)
 
-    return Aside(held=files_with(HeldState.HELD), discarded=files_with(HeldState.GONE))
+    return WithheldFiles(held=files_with(HeldState.HELD), discarded=files_with(HeldState.GONE))
 
 
 def notes(store: Reader, pipeline: str, folder: str) -> Iterator[HeldMeta]:

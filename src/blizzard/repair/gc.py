@@ -26,7 +26,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.errors import JournalLost
-from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
+from lakebed.journal import JournalReader, StoredEntry, entries_in, replaced_journals
 from lakebed.listing import sort
 from lakebed.storage.aws.uploads import Unseen
 from lakebed.storage.options import ObjectFacts
@@ -249,7 +249,7 @@ def _read_references(store: Reader, pipeline: str) -> _References:
     # Read the receipt first: the journal only grows, so it must contain the receipt's entry.
     receipt = JournalReader(store, pipeline).receipt()
     for other in layout.pipelines(store.folders(layout.OURS)):
-        for folder in (*journals_aside(store, other), layout.journal_folder(other)):
+        for folder in (*replaced_journals(store, other), layout.journal_folder(other)):
             for stored in entries_in(store, other, folder):
                 known.learn(stored.entry)
                 if folder == own:

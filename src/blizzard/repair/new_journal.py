@@ -72,7 +72,7 @@ def begin_empty(
     opening = _begun_empty(store, identity.pipeline, last_committed)
     kept = None
     if opening is None:
-        kept = _set_aside(store, identity.pipeline)
+        kept = _archive(store, identity.pipeline)
         opening = _open(identity, clock, source_uris=identity.source_uris)
     return _write(store, opening, (), kept)
 
@@ -95,7 +95,7 @@ def take_over(
     if old == identity.pipeline:
         opening = begun(store, opening_of(store, old), old)
         if opening is None:
-            kept = _set_aside(store, old)
+            kept = _archive(store, old)
     else:
         opening = begun(store, opening_of(store, identity.pipeline), old)
         if opening is None and JournalReader(store, identity.pipeline).numbers():
@@ -168,7 +168,7 @@ def _begun_empty(store: Reader, pipeline: str, last_committed: LastCommitted) ->
     return opening if alone and fresh and known is None else None
 
 
-def _set_aside(store: Store, pipeline: str) -> str | None:
+def _archive(store: Store, pipeline: str) -> str | None:
     """Move a journal out of the way, copying every object before deleting any.
 
     Entry 0 is deleted first: both programs refuse a journal without it.
@@ -178,7 +178,7 @@ def _set_aside(store: Store, pipeline: str) -> str | None:
     if not listed:
         return None
     journal = JournalReader(store, pipeline)
-    target = layout.journal_aside(pipeline, id_of(journal, journal.numbers()))
+    target = layout.replaced_journal(pipeline, id_of(journal, journal.numbers()))
     for path in listed:
         body = store.get(path)
         copy = f"{target}/{path.rpartition('/')[2]}"

@@ -14,7 +14,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import DocumentUnreadable, JournalConflict, JournalLost, LakeError
-from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
+from lakebed.journal import JournalReader, StoredEntry, entries_in, replaced_journals
 from lakebed.storage.store import Reader
 from lakebed.units import plural
 
@@ -54,7 +54,7 @@ def past_of(store: Reader, pipeline: str, old: str, fates: Fates) -> Past:
     if old == pipeline:
         half = begun(store, opening, old)
         if half is not None and half.inherits is not None:
-            return _past(store, old, layout.journal_aside(old, half.inherits.journal), fates)
+            return _past(store, old, layout.replaced_journal(old, half.inherits.journal), fates)
         if opening is None:
             return _past(store, old, _kept_folder(store, old), fates)
     return _past(store, old, layout.journal_folder(old), fates)
@@ -195,8 +195,8 @@ def _kept_folder(store: Reader, pipeline: str) -> str:
     journal = JournalReader(store, pipeline)
     numbers = journal.numbers()
     if numbers:
-        return layout.journal_aside(pipeline, id_of(journal, numbers))
-    kept = journals_aside(store, pipeline)
+        return layout.replaced_journal(pipeline, id_of(journal, numbers))
+    kept = replaced_journals(store, pipeline)
     return kept[-1] if kept else layout.journal_folder(pipeline)
 
 

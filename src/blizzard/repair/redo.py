@@ -200,8 +200,8 @@ def _written(store: Reader, pipeline: str, history: Ledger, wanted: RedoRequest)
                     unit.read_again[record.path] = entry.sequence
         for unit in _units_of(entry, wanted):
             found.append(unit)
-            aside = (file.filename for file in unit.quarantine)
-            for name in (*unit.files, *aside, *(record.key for record in unit.sources)):
+            quarantined = (file.filename for file in unit.quarantine)
+            for name in (*unit.files, *quarantined, *(record.key for record in unit.sources)):
                 by[name].append(unit)
     return found
 
@@ -315,10 +315,10 @@ def _redo_entry(last: StoredEntry, units: tuple[RedoUnit, ...], clock: Clock) ->
         for unit in units
         for record in unit.sources
     }
-    aside = (file for unit in units for file in unit.quarantine)
+    bad = (file for unit in units for file in unit.quarantine)
     return replace(
         last.successor("redo", clock),
         sources=tuple(sources.values()),
         redone=tuple(sorted(name for unit in units for name in unit.files)),
-        resolved=tuple(Resolved(old=file.filename, lines=file.record_count) for file in aside),
+        resolved=tuple(Resolved(old=file.filename, lines=file.record_count) for file in bad),
     )

@@ -163,11 +163,11 @@ def plan_retraction(
         uris={uri: one.key for one in sources for uri in uris_of(one.key, settings, history)},
     )
     journals = _journals(store, state, meant)
-    aside = _never_added(journals, state, settings.sink.committer)
+    never_added = _never_added(journals, state, settings.sink.committer)
     lineage = cache(lambda: _lineage(settings, state, journals))
 
     def holders(path: str) -> Collection[str] | None:
-        if file_name(path) in aside:
+        if file_name(path) in never_added:
             return ()
         trace = lineage().trace(path)
         return None if trace.is_unknown else trace.active

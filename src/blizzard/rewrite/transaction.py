@@ -39,7 +39,7 @@ from lakebed.documents.entry import Entry, Kind
 from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import FinishedFile, OldFile, Rewrite, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
-from lakebed.journal import JournalReader, StoredEntry, entries_in, journals_aside
+from lakebed.journal import JournalReader, StoredEntry, entries_in, replaced_journals
 from lakebed.layout import TablePath
 from lakebed.storage.store import Reader, Store
 
@@ -318,10 +318,10 @@ def entries_of_table(store: Reader, first: str = "") -> Iterator[tuple[Entry, bo
     """
     pipelines = layout.pipelines(store.folders(layout.OURS))
     for pipeline in sorted(pipelines, key=lambda name: (name != first, name)):
-        aside = journals_aside(store, pipeline)
-        for folder in (layout.journal_folder(pipeline), *aside):
+        replaced = replaced_journals(store, pipeline)
+        for folder in (layout.journal_folder(pipeline), *replaced):
             for stored in entries_in(store, pipeline, folder):
-                yield stored.entry, folder not in aside
+                yield stored.entry, folder not in replaced
 
 
 def superseded(old: ActiveFile, new: Sequence[FinishedFile] = (), *, left_out: int = 0) -> Rewrite:

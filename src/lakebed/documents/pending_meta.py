@@ -62,7 +62,7 @@ class HeldMeta(Meta):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesAside:
+class HeldFileCounts:
     """The counts of held files with the same reasons."""
 
     code: str
@@ -71,13 +71,13 @@ class FilesAside:
     rows: int
 
 
-def by_reason(metas: Iterable[HeldMeta]) -> tuple[FilesAside, ...]:
+def by_reason(metas: Iterable[HeldMeta]) -> tuple[HeldFileCounts, ...]:
     """Group held files by reasons."""
     rows: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for meta in metas:
         rows.setdefault((meta.code, meta.reasons), []).append(meta.record_count)
     return tuple(
-        FilesAside(code=code, reasons=reasons, files=len(counts), rows=sum(counts))
+        HeldFileCounts(code=code, reasons=reasons, files=len(counts), rows=sum(counts))
         for (code, reasons), counts in rows.items()
     )
 

@@ -20,7 +20,7 @@ from lakebed.documents.entry import (
     digest,
     digest_number,
 )
-from lakebed.journal import JournalReader, journals_aside, latest_protocol_number
+from lakebed.journal import JournalReader, latest_protocol_number, replaced_journals
 from lakebed.layout import (
     OURS,
     PIPELINE_NAME,
@@ -121,8 +121,8 @@ def read_protocol(
 def all_journals(store: Reader) -> Iterator[tuple[JournalReader, bool]]:
     """Yield every journal of a table, and whether a newer journal has replaced it."""
     for pipeline in pipelines(store.folders(OURS)):
-        for aside in (None, *journals_aside(store, pipeline)):
-            yield JournalReader(store, pipeline, folder=aside, full_paths=True), aside is not None
+        for folder in (None, *replaced_journals(store, pipeline)):
+            yield JournalReader(store, pipeline, folder=folder, full_paths=True), folder is not None
 
 
 def read_journals(

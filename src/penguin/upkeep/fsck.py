@@ -329,8 +329,8 @@ def _part_read(entry: Entry, unit: str) -> Iterable[str]:
 
 def _entries(store: Reader) -> Iterator[tuple[Entry, bool]]:
     """Yield the entries of all journals, and whether another journal replaced theirs."""
-    for journal, is_aside in all_journals(store):
+    for journal, is_replaced in all_journals(store):
         numbers = journal.numbers()
         closed = bool(numbers) and journal.listed(numbers[-1]).entry.kind == "closed"
         for _, stored in ahead(journal.listed, numbers):
-            yield stored.entry, closed or is_aside
+            yield stored.entry, closed or is_replaced

@@ -1,4 +1,4 @@
-"""In quarantine a bad line is set aside, as it stands and with its reason; the others are rows."""
+"""A bad line is quarantined as it stands, with its reason; the others are rows."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -30,7 +30,7 @@ def ids(batches: Iterable[Decoded]) -> list[int | None]:
     return [each for decoded in batches for each in decoded.batch.column(0).to_pylist()]
 
 
-def aside(batches: Iterable[Decoded]) -> list[BadRecord]:
+def bad_records(batches: Iterable[Decoded]) -> list[BadRecord]:
     return [bad for decoded in batches for bad in decoded.bad]
 
 
@@ -65,14 +65,14 @@ def told(bad: BadRecord) -> tuple[str, str | None, str | None, str | None]:
         (b"[" * 600, ("too_deep", None, "values nested more than 500 deep", "at most 500")),
     ],
 )
-def test_a_bad_line_is_set_aside_and_the_others_are_rows(
+def test_a_bad_line_is_quarantined_and_the_others_are_rows(
     line: bytes, reason: tuple[str, str | None, str, str]
 ):
     before = b'{"id":1}\n \n'
     batches = read(before + line + b'\n{"id":4}\n')
     require_all_lines(batches)
     assert ids(batches) == [1, 4]
-    (bad,) = aside(batches)
+    (bad,) = bad_records(batches)
     assert (bad.line, bad.offset, bad.raw, bad.size) == (3, len(before), line, len(line))
     assert told(bad) == reason
     with pytest.raises(BadLine) as raised:
@@ -85,12 +85,12 @@ def test_a_bad_line_is_set_aside_and_the_others_are_rows(
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ascii(case.name))
-def test_what_fails_a_file_is_what_is_set_aside_first_and_nothing_else_is(case: Case):
+def test_what_fails_a_file_is_what_is_quarantined_first_and_nothing_else_is(case: Case):
     reading = Reading(exact=case.exact)
     schema = Schema((Field(name="v", type=case.type, nullable=case.nullable, reading=reading),))
     batches = read(case.data, schema)
     require_all_lines(batches)
-    found = aside(batches)
+    found = bad_records(batches)
     first = Bad(found[0].code, found[0].line, found[0].field) if found else None
     assert first == (case.expected if isinstance(case.expected, Bad) else None)
     assert [case.data[each.offset :][: each.size] for each in found] == [each.raw for each in found]
@@ -99,23 +99,23 @@ def test_what_fails_a_file_is_what_is_set_aside_first_and_nothing_else_is(case: 
     ]
 
 
-def test_what_is_rescued_is_not_set_aside():
+def test_what_is_rescued_is_not_quarantined():
     nullable = Schema((replace(ID.fields[0], nullable=True),))
     batches = read(b'{"id":"x"}\n{\n{"id":1}\n', nullable, on_mismatch=OnMismatch.RESCUE)
     assert ids(batches) == [None, 1]
-    assert [each.line for each in aside(batches)] == [2]
+    assert [each.line for each in bad_records(batches)] == [2]
     assert [each.rescued for each in batches] == [{"id": 1}]
 
 
 def test_fields_that_nobody_declared_can_make_a_line_a_bad_one():
     batches = read(b'{"id":1,"x":2}\n{"id":2}\n', unknown=UnknownFields.FAIL)
     assert ids(batches) == [2]
-    assert told(aside(batches)[0]) == ("unknown_field", "x", "an integer", "no such field")
+    assert told(bad_records(batches)[0]) == ("unknown_field", "x", "an integer", "no such field")
 
 
 @pytest.mark.parametrize("step", [1, 7, 64, 1 << 20])
 @pytest.mark.parametrize("ending", [b"", b"\n"])
-def test_a_line_that_is_too_long_is_set_aside_by_its_beginning(
+def test_a_line_that_is_too_long_is_quarantined_by_its_beginning(
     monkeypatch: pytest.MonkeyPatch, step: int, ending: bytes
 ):
     monkeypatch.setattr(lines, "RAW_BYTES", 50)
@@ -126,7 +126,7 @@ def test_a_line_that_is_too_long_is_set_aside_by_its_beginning(
     require_all_lines(batches)
     assert ids(batches) == [1, 3, 4]
     assert sum(each.taken for each in batches) == len(data)
-    found = aside(batches)
+    found = bad_records(batches)
     assert [each.line for each in found] == [2, 5, 6]
     assert [data[each.offset :][: each.size] for each in found] == [long] * 3
     assert {each.raw for each in found} == {long[:50]}
@@ -138,19 +138,19 @@ def test_a_line_that_is_too_long_is_set_aside_by_its_beginning(
 def test_the_beginning_that_is_kept_of_a_line_has_a_stated_size():
     long = b'{"id":2,"x":"' + b"y" * 3 * RAW_BYTES + b'"}'
     for chunks in ([long], [long[:RAW_BYTES], long[RAW_BYTES:]]):
-        (bad,) = aside(read(chunks, max_line_bytes=RAW_BYTES // 2))
+        (bad,) = bad_records(read(chunks, max_line_bytes=RAW_BYTES // 2))
         assert (len(bad.raw), bad.size) == (RAW_BYTES, len(long))
 
 
-def test_a_line_with_a_record_separator_is_set_aside_as_it_stands():
+def test_a_line_with_a_record_separator_is_quarantined_as_it_stands():
     batches = read(b'\x1e{"id":1}\n\x1e{"id":}\n')
     assert ids(batches) == [1]
-    assert [each.raw for each in aside(batches)] == [b'\x1e{"id":}']
+    assert [each.raw for each in bad_records(batches)] == [b'\x1e{"id":}']
 
 
 def test_a_byte_order_mark_counts_where_bytes_are_counted():
     data = b'\xef\xbb\xbf{"id":1}\n{\n'
-    (bad,) = aside(read(data))
+    (bad,) = bad_records(read(data))
     assert bad.offset == data.index(b"{\n")
 
 
@@ -161,10 +161,10 @@ def test_lines_that_a_rule_passes_over_are_not_bad_unless_they_are_too_long():
     require_all_lines(batches)
     assert [each.filtered for each in batches] == [1]
     written = data.split(b"\n")
-    assert [each.raw for each in aside(batches)] == [written[2], written[3]]
+    assert [each.raw for each in bad_records(batches)] == [written[2], written[3]]
 
 
-def test_a_record_of_a_document_is_set_aside_and_a_document_without_an_end_fails_its_file():
+def test_a_record_of_a_document_is_quarantined_and_a_document_without_an_end_fails_its_file():
     """Where one record ends and the next begins is known by brackets: a bad value keeps them."""
     assert ids(read(Framer().lines([b'[{"id":1},{"id":tru},\n{"id":3}]']))) == [1, 3]
 

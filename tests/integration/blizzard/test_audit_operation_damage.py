@@ -23,7 +23,7 @@ def added(damage: Damage, name: str) -> dict[str, object]:
 
 @pytest.mark.unbalanced("file_given_up_active")
 @pytest.mark.parametrize(("order", "state"), [(None, "is held"), ("discard", "was given up")])
-def test_a_file_that_is_set_aside_and_in_the_table_is_told(tmp_path, order, state):
+def test_a_file_that_is_held_and_in_the_table_is_told(tmp_path, order, state):
     desk = Desk(tmp_path)
     name = desk.holds_a_file()
     if order is not None:

@@ -133,7 +133,7 @@ def test_a_record_of_a_document_is_named_by_its_number(tmp_path: Path) -> None:
     assert sorted((row["id"], row["_line"]) for row in desk.rows()) == [(1, 1), (2, 2), (3, 3)]
 
 
-def test_columns_of_provenance_name_the_line_that_was_set_aside(tmp_path: Path) -> None:
+def test_columns_of_provenance_name_the_line_that_was_quarantined(tmp_path: Path) -> None:
     desk = Replayed(tmp_path / "desk", handoff=Handoff.JOURNAL, inlined=False)
     document = yaml.safe_load(desk.file.read_text())
     document["schema"]["provenance"] = ["file", "line"]

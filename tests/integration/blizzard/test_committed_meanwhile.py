@@ -12,7 +12,7 @@ import pytest
 from blizzard.answers.answer import FileState
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.why import Pipelines, why
-from blizzard.handoff.held_rows import read_aside
+from blizzard.handoff.held_rows import read_withheld
 from blizzard.inspect.audit.table import audit_table
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.model.predicate import parse
@@ -155,8 +155,8 @@ def test_a_file_that_is_just_discarded_is_held_or_discarded(tmp_path):
         desk.operator().discard(frozenset({name}))
         return desk.fates(names)
 
-    aside = read_aside(desk.store, "default", fates)
-    assert [len(aside.held), len(aside.discarded)] == [0, 1]
+    withheld = read_withheld(desk.store, "default", fates)
+    assert [len(withheld.held), len(withheld.discarded)] == [0, 1]
 
 
 def test_a_file_that_is_just_released_has_not_been_removed(tmp_path):

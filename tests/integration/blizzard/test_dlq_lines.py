@@ -1,4 +1,4 @@
-"""`blizzard dlq list` and `show`: the lines that are set aside, in groups and one by one."""
+"""`blizzard dlq list` and `show`: the lines that are quarantined, in groups and one by one."""
 
 import base64
 import json

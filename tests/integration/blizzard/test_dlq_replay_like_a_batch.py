@@ -39,7 +39,7 @@ def quarantine(desk: OpenTable) -> dict[str, int]:
 
 @pytest.fixture
 def bulk(tmp_path: Path) -> OpenTable:
-    """A bulk file whose action lines were set aside, before anybody said what they are."""
+    """A bulk file whose action lines were quarantined, before anybody said what they are."""
     required = {**ID, "nullable": False}
     desk = OpenTable(tmp_path / "desk", {"fields": [required]}, error_handling=QUARANTINE)
     desk.land("a.ndjson", {"index": {}}, {"id": 1}, {"index": {}}, {"id": "2"}, '{"id":')
@@ -80,7 +80,7 @@ ADDS = {"fields": [ID], "unknown_fields": "add", "on_mismatch": "fail"}
 
 @pytest.fixture
 def adds(tmp_path: Path) -> OpenTable:
-    """A line with a field that no column takes, set aside for another fault."""
+    """A line with a field that no column takes, quarantined for another fault."""
     desk = OpenTable(tmp_path / "desk", ADDS, error_handling=QUARANTINE)
     desk.land("a.ndjson", {"id": 1}, {"id": "2", "more": 2.5})
     desk.ingest()

@@ -150,7 +150,7 @@ def test_folders_that_look_like_partitions_are_partitions(there: Path, tmp_path:
     assert [row["region"] for row in ingested(file)] == ["eu", "us"]
 
 
-def test_columns_are_counted_as_they_are_written_and_bad_lines_are_set_aside(there: Path) -> None:
+def test_columns_are_counted_as_they_are_written_and_bad_lines_are_quarantined(there: Path) -> None:
     put(there, "a.ndjson", {"id": 1, "user": {"a": 1, "b": 2}, "tags": [1], "none": None})
     done = run(there, "--output", "-")
     told = done.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Bad lines that are set aside, as an operator sees them: journal, status, gc and the log."""
+"""Bad lines that are quarantined, as an operator sees them: journal, status, gc and the log."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from lakebed.documents.entry import Entry
 from lakebed.telemetry.measures import GaugeReading
 from tests.support.builders import Bench, entries, gz, pipeline_settings, put
 from tests.support.open_table import ID, OpenTable
-from tests.support.quarantined import BROKEN, aside, bad, good, mixed, raws, text
+from tests.support.quarantined import BROKEN, bad, good, mixed, quarantined_rows, raws, text
 from tests.support.runner import InProcessRunner
 from tests.support.stops import CUT, NEVER, Stopped
 
@@ -158,7 +158,7 @@ def test_a_file_read_over_several_batches_has_each_bad_line_once(
     found = bench.entries()
     assert len(found) > 2
     assert whole(found) == (MANY, 9 * MANY // 10, MANY // 10)
-    rows = aside(bench.table, [file for one in found for file in one.quarantine])
+    rows = quarantined_rows(bench.table, [file for one in found for file in one.quarantine])
     assert [row["raw"] for row in rows] == lines[9::10]
     assert [row["line"] for row in rows] == list(range(10, MANY + 1, 10))
 
@@ -179,7 +179,7 @@ def test_a_file_that_tasks_share_over_several_batches_has_each_bad_line_once(
     found = bench.entries()
     assert found[1].sources[0].has_holes or stops == [1, 1, 1]
     assert whole(found) == (2_000, 1_715, 285)
-    rows = aside(bench.table, [file for one in found for file in one.quarantine])
+    rows = quarantined_rows(bench.table, [file for one in found for file in one.quarantine])
     assert sorted(row["raw"] for row in rows) == sorted(lines[6::7])
     assert {row["line"] for row in rows} - {None} <= set(range(7, 2_001, 7))
     assert all(lines[row["line"] - 1] == row["raw"] for row in rows if row["line"] is not None)
@@ -205,7 +205,7 @@ class Dying(InProcessRunner):
 
 
 @pytest.mark.parametrize("runner", [Speculative(), Dying()], ids=["speculation", "bisecting"])
-def test_what_several_attempts_set_aside_is_named_once(tmp_path: Path, runner: Runner) -> None:
+def test_what_several_attempts_quarantined_is_named_once(tmp_path: Path, runner: Runner) -> None:
     put(tmp_path / "in", "a.ndjson", text([good(1), bad(1)]))
     put(tmp_path / "in", "b.ndjson", text([bad(2)]))
     bench = bench_of(tmp_path)
@@ -234,7 +234,7 @@ def test_a_file_is_read_again_when_the_quarantine_is_turned_on_or_its_limit_is_h
     assert named(bench.table) == [bad(1), bad(2)]
 
 
-def test_what_a_redo_gives_up_waits_no_longer_and_is_set_aside_again(desk: OpenTable) -> None:
+def test_what_a_redo_gives_up_waits_no_longer_and_is_quarantined_again(desk: OpenTable) -> None:
     """The lines are read again with their file: they must not be in quarantine twice."""
     desk.land("a.ndjson", {"id": 1})
     desk.ingest()

@@ -46,7 +46,7 @@ def test_a_file_that_is_in_says_its_entry_its_data_files_and_its_version(desk):
 @pytest.mark.parametrize(
     ("bad", "told"), [(1, "1 bad line of it was"), (2, "2 bad lines of it were")]
 )
-def test_lines_that_were_set_aside_are_told_with_where_to_find_them(desk, bad, told):
+def test_lines_that_were_quarantined_are_told_with_where_to_find_them(desk, bad, told):
     desk.rewrite("default", error_handling={"on_bad_record": "quarantine"})
     put(desk.landing.folder, "a.ndjson", b'{"id": 1}\n' + b"{nope\n" * bad)
     desk.both()

@@ -117,7 +117,9 @@ def test_a_file_with_too_many_bad_lines_says_which_limit_can_be_raised(tmp_path:
     assert "raise error_handling.max_bad_records or max_bad_ratio" in answer["next"][0]["advice"]
 
 
-def test_a_file_that_one_bad_line_keeps_out_says_that_it_could_be_set_aside(tmp_path: Path) -> None:
+def test_a_file_that_one_bad_line_keeps_out_says_how_to_quarantine_it(
+    tmp_path: Path,
+) -> None:
     desk = table(tmp_path, on_bad_record="fail")
     desk.land("a.ndjson", {"id": 1}, {"id": "2"})
     desk.ingest()

@@ -1,4 +1,4 @@
-"""Files that are set aside: once, whoever dies when, and whatever an operator orders."""
+"""Files that are held: once, whoever dies when, and whatever an operator orders."""
 
 import json
 from dataclasses import replace
@@ -51,7 +51,7 @@ def order(table, mode=STRICT):
 
 
 def with_held(table, *ids):
-    """Commit one row, then have one file per id set aside."""
+    """Commit one row, then have one file per id held."""
     journal = table.journal()
     journal.batch(rows_of(1))
     penguin(table).drain()
@@ -188,7 +188,7 @@ def test_held_files_of_several_units_go_in_over_several_commits(table):
     assert table.ids() == [1, 2, 3, 4]
 
 
-def test_an_entry_is_not_set_aside_before_blizzard_has_moved_its_files(tmp_path):
+def test_an_entry_is_not_held_before_blizzard_has_moved_its_files(tmp_path):
     """W15: blizzard moves nothing of a settled entry, so what is held must have its final name."""
     table = TableDirectory(tmp_path / "table", handoff=Handoff.DIRECT)
     (name, moved) = with_unmoved(table)

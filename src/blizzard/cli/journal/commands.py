@@ -8,7 +8,7 @@ import typer
 from blizzard.answers.entries import EntryRecord, stored_entries
 from blizzard.cli.call import PipelineCall, failed_at
 from blizzard.cli.journal.new import begin_anew
-from blizzard.handoff.held_rows import Aside
+from blizzard.handoff.held_rows import WithheldFiles
 from blizzard.journal.standings import EntrySummary
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.part_way import bytes_in_words
@@ -125,7 +125,7 @@ def entry_summary(kept: EntryRecord) -> dict[str, object]:
         "sources": _sources(kept.entry),
         "dlq": len(kept.entry.dlq),
         **picked(kept, "committed rejected follows"),
-        **fields_of(kept.aside.counts()),
+        **fields_of(kept.withheld.counts()),
     }
 
 
@@ -134,7 +134,7 @@ def entry_document(kept: EntryRecord) -> dict[str, object]:
     return {
         **fields_of(kept.entry),
         **picked(kept, "path digest size committed rejected follows is_last"),
-        **fields_of(kept.aside.counts()),
+        **fields_of(kept.withheld.counts()),
     }
 
 
@@ -172,8 +172,8 @@ def list_lines(pipeline: str, found: list[EntryRecord]) -> Iterator[Line]:
 def _state(kept: EntryRecord) -> str:
     if not kept.follows:
         return "broken"
-    if kept.aside.held or kept.aside.discarded:
-        return "held" if kept.aside.held else "discarded"
+    if kept.withheld.held or kept.withheld.discarded:
+        return "held" if kept.withheld.held else "discarded"
     if kept.rejected:
         return REJECTED
     return "" if kept.committed or kept.entry.kind == "open" else "waits"
@@ -253,7 +253,7 @@ def _facts(kept: EntryRecord) -> list[tuple[str, str]]:
         ("chain", chain),
         ("hand-off", entry.handoff.value),
         ("committed", _committed(kept)),
-        *_not_in_table(kept.aside),
+        *_not_in_table(kept.withheld),
         *_upkeep(entry),
         ("in short", in_short),
     ]
@@ -269,11 +269,11 @@ def _committed(kept: EntryRecord) -> str:
     return "yes" if kept.committed else "not yet, by the receipt"
 
 
-def _not_in_table(aside: Aside) -> Iterator[tuple[str, str]]:
+def _not_in_table(withheld: WithheldFiles) -> Iterator[tuple[str, str]]:
     """Yield the rows that are not in the table, even if the entry is committed."""
-    if aside.error is not None:
-        yield "held", f"unknown: {aside.error}"
-    for word, metas in (("held", aside.held), ("discarded", aside.discarded)):
+    if withheld.error is not None:
+        yield "held", f"unknown: {withheld.error}"
+    for word, metas in (("held", withheld.held), ("discarded", withheld.discarded)):
         for one in by_reason(metas):
             which = f"{plural(one.files, 'file')} with {plural(one.rows, 'row')}"
             yield word, f"{which}, NOT in the table: {'; '.join(one.reasons)} [{one.code}]"

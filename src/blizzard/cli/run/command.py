@@ -12,7 +12,7 @@ from blizzard.answers.status_reader import failed_files
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.execute.spark.jvm import require_java
 from blizzard.execute.spark.runner import SparkRunner
-from blizzard.handoff.held_rows import Aside, Counts, read_aside
+from blizzard.handoff.held_rows import Counts, WithheldFiles, read_withheld
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.listeners import BatchDisplay, exporting
 from blizzard.metrics import METRICS
@@ -77,8 +77,8 @@ def run_pipelines(call: PipelineCall, log_level: LogLevel, *, once: bool) -> Non
 
 def _report(call: PipelineCall, results: Collection[Result], *, once: bool) -> None:
     """Print what each pipeline did, and set the exit code."""
-    asides = {each.settings.name: _aside(each.settings) for each in results}
-    counts = {name: aside.counts() for name, aside in asides.items()}
+    withheld = {each.settings.name: _withheld(each.settings) for each in results}
+    counts = {name: files.counts() for name, files in withheld.items()}
     documents = (
         {
             **document_of(each.settings),
@@ -95,7 +95,7 @@ def _report(call: PipelineCall, results: Collection[Result], *, once: bool) -> N
     errors = [each.error for each in results if each.error is not None]
     # With inline commits this run answers for held files, as `penguin --once` does.
     held = once and any(
-        each.settings.sink.commit is CommitMode.INLINE and asides[each.settings.name].held
+        each.settings.sink.commit is CommitMode.INLINE and withheld[each.settings.name].held
         for each in results
     )
     failed = once and any(each.statistics.files_failed for each in results)
@@ -175,13 +175,13 @@ def _known(settings: BlizzardSettings) -> Iterator[Measure]:
     )
 
 
-def _aside(settings: PipelineSettings) -> Aside:
+def _withheld(settings: PipelineSettings) -> WithheldFiles:
     """Return the rows of a pipeline that are journaled but not in the table."""
     try:
         store = open_reader(sink_location(settings))
     except LakeError:
-        return Aside()  # The table has no folder: the run reports why.
-    return read_aside(store, settings.name, PipelineLog(settings).fates)
+        return WithheldFiles()  # The table has no folder: the run reports why.
+    return read_withheld(store, settings.name, PipelineLog(settings).fates)
 
 
 def _log(least: LogLevel, shape: LogFormat) -> Emit:

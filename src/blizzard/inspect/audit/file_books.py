@@ -236,14 +236,14 @@ class FileBooks:
     ) -> Iterator[Difference]:
         path, rows = file.filename, file.record_count
         active = self.log.active.get(path)
-        aside = self.log.transactions.get(held_transaction(file_name(path)))
+        fate = self.log.transactions.get(held_transaction(file_name(path)))
         if not journal.is_committed(entry):
             self.places.put(FilePlace.WAITING, rows)
             self._waits([file], entry)
             if self._is_known(path):
                 yield from self._no_transaction(entry, path)
-        elif aside in (HeldState.HELD, HeldState.GONE) and not self._is_put_back(path):
-            yield from self._set_aside(file, entry, is_held=aside == HeldState.HELD)
+        elif fate in (HeldState.HELD, HeldState.GONE) and not self._is_put_back(path):
+            yield from self._withheld(file, entry, is_held=fate == HeldState.HELD)
         elif journal.is_forgotten(entry) and not self._is_known(path):
             self.places.put(FilePlace.FORGOTTEN, rows)
         elif self.log.is_whole and not self._is_known(path):
@@ -269,13 +269,11 @@ class FileBooks:
         """
         return path in self.log.active and path in self.log.lineage.past
 
-    def _set_aside(
-        self, file: FinishedFile, entry: Entry, *, is_held: bool
-    ) -> Iterator[Difference]:
+    def _withheld(self, file: FinishedFile, entry: Entry, *, is_held: bool) -> Iterator[Difference]:
         """Count a file that is held or given up by the log."""
         path, removed = file.filename, self.log.removed.get(file.filename, BEFORE)
         name, repaired = file_name(path), removed in self.log.repairs
-        self.places.set_aside(name, file.record_count, is_held=is_held, is_repaired=repaired)
+        self.places.put_withheld(name, file.record_count, is_held=is_held, is_repaired=repaired)
         self._expected.give_up(path, file.record_count)
         if path in self.log.active:
             state = "is held" if is_held else "was given up"

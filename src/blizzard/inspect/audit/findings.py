@@ -255,7 +255,7 @@ class Places:
         if rows or not if_any:
             self.amounts[place] = self.amounts[place].plus(rows)
 
-    def set_aside(self, name: str, rows: int, *, is_held: bool, is_repaired: bool) -> None:
+    def put_withheld(self, name: str, rows: int, *, is_held: bool, is_repaired: bool) -> None:
         """Count a held or given-up file; the fate of a repaired one is in later entries."""
         if is_repaired and not is_held:
             self.repaired[name] = rows

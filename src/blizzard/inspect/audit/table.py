@@ -27,7 +27,7 @@ from lakebed.deltalog.file_names import is_elsewhere
 from lakebed.deltalog.lineage import Active
 from lakebed.documents.entry import Entry, Receipt, decode_entry, digest
 from lakebed.errors import DocumentUnreadable, ObjectMissing
-from lakebed.journal import JournalReader, accepted_losses, journals_aside
+from lakebed.journal import JournalReader, accepted_losses, replaced_journals
 from lakebed.storage.lister import objects
 from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
@@ -71,8 +71,9 @@ class _Audit:
         if history is not None:
             self._read_log(history)
         for pipeline in pipelines:
-            for folder in (*journals_aside(self.store, pipeline), layout.journal_folder(pipeline)):
-                in_use = folder == layout.journal_folder(pipeline)
+            current = layout.journal_folder(pipeline)
+            for folder in (*replaced_journals(self.store, pipeline), current):
+                in_use = folder == current
                 receipt = receipts.get(pipeline) if in_use else None
                 self._read_journal(pipeline, folder, receipt, with_log=readable)
         if readable:

@@ -219,7 +219,7 @@ def test_rows_that_were_not_written_fail_the_files_that_share_the_output(place: 
     assert settle([(asked, outcome)]).files == (file,)
 
 
-def test_bad_lines_that_were_not_set_aside_fail_their_file(place: Place) -> None:
+def test_bad_lines_that_were_not_quarantined_fail_their_file(place: Place) -> None:
     put(place.source, "a.ndjson", text([good(1), BROKEN]))
     outcome = place.run(quarantine=QuarantineLimits())
     settled = settle([(unit(listed(place.source)), replace(outcome, quarantine=()))])

@@ -1,4 +1,4 @@
-"""Bad lines that are set aside: what a unit writes, and what it says of it."""
+"""Bad lines that are quarantined: what a unit writes, and what it says of it."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from lakebed.documents.records import Failure, Unread
 from lakebed.errors import StoreDenied
 from tests.support import builders
 from tests.support.builders import gz, listed, put, unit
-from tests.support.quarantined import BROKEN, aside, bad, good, mixed, raws, text
+from tests.support.quarantined import BROKEN, bad, good, mixed, quarantined_rows, raws, text
 from tests.support.stores import RefusesUploads
 from tests.support.units import Place, With
 
@@ -67,16 +67,16 @@ def test_a_large_file_is_not_held_until_its_end(place: Place) -> None:
     own = [file for file in outcome.quarantine if file.unit == large.unit]
     assert len(own) > 1
     assert [one.source for file in own for one in file.sources] == ["default:a.ndjson"] * len(own)
-    assert [row["line"] for row in aside(place.table, own)] == list(range(2, 40_001, 2))
+    assert [row["line"] for row in quarantined_rows(place.table, own)] == list(range(2, 40_001, 2))
     assert [file.sources[0].first for file in own] == [
-        aside(place.table, [file])[0]["line"] for file in own
+        quarantined_rows(place.table, [file])[0]["line"] for file in own
     ]
     assert small.unit != large.unit
 
 
 def test_compressed_files_count_bytes_of_their_text_and_a_mark_counts(place: Place) -> None:
     put(place.source, "a.ndjson.gz", gz(b"\xef\xbb\xbf" + text([good(1), BROKEN])))
-    (row,) = aside(place.table, read(place).quarantine)
+    (row,) = quarantined_rows(place.table, read(place).quarantine)
 
     assert (row["line"], row["offset"]) == (2, 3 + len(good(1)) + 1)
 
@@ -86,7 +86,7 @@ def test_a_file_that_is_gone_on_with_counts_lines_from_its_start(place: Place) -
     (file,) = listed(place.source)
     outcome = read(place, files=(replace(file, skip=2),))
 
-    (row,) = aside(place.table, outcome.quarantine)
+    (row,) = quarantined_rows(place.table, outcome.quarantine)
     assert (row["line"], row["nth"], row["offset"]) == (3, 3, None)
     assert outcome.quarantine[0].sources[0].first == 3
 
@@ -105,13 +105,13 @@ def test_lines_of_parts_are_counted_from_the_start_of_the_file(
     (record,) = settled.sources
     assert (record.lines, record.rows, record.quarantined) == (60, 52, 8)
     assert {one.unit for one in settled.quarantine} == {record.unit}
-    found = aside(place.table, settled.quarantine)
+    found = quarantined_rows(place.table, settled.quarantine)
     assert [row["line"] for row in found] == list(range(7, 60, 7))
     assert [row["raw"] for row in found] == lines[6::7]
     assert all(body[row["offset"] :].startswith(row["raw"] + b"\n") for row in found)
     for one in settled.quarantine:
         (first,) = one.sources
-        assert first.first == aside(place.table, [one])[0]["line"]
+        assert first.first == quarantined_rows(place.table, [one])[0]["line"]
 
 
 def test_a_line_after_unread_bytes_has_no_number(place: Place) -> None:
@@ -131,7 +131,7 @@ def test_a_line_after_unread_bytes_has_no_number(place: Place) -> None:
     (one,) = settled.quarantine
     assert one.lines_before is None
     assert one.sources[0].first is None
-    assert {row["line"] for row in aside(place.table, settled.quarantine)} == {None}
+    assert {row["line"] for row in quarantined_rows(place.table, settled.quarantine)} == {None}
 
 
 def test_more_bad_lines_than_allowed_fail_the_file(place: Place) -> None:

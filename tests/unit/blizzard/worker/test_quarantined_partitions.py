@@ -1,4 +1,4 @@
-"""Rows whose partition cannot be written, where bad lines are set aside."""
+"""Rows whose partition cannot be written, where bad lines are quarantined."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from lakebed.partition import Template
 from lakebed.types import UnknownFields
 from tests.support import builders
 from tests.support.builders import declared, listed, put, unit
-from tests.support.quarantined import BROKEN, aside, text
+from tests.support.quarantined import BROKEN, quarantined_rows, text
 from tests.support.stops import FEW_LINES
 
 DECLARED = declared(id="int64", ts="timestamp", region="string!")
@@ -51,15 +51,15 @@ def read(folder: Path, **given: Any) -> UnitOutcome:
     return outcome
 
 
-def test_only_the_lines_of_such_rows_are_set_aside(tmp_path: Path) -> None:
+def test_only_the_lines_of_such_rows_are_quarantined(tmp_path: Path) -> None:
     body = [good(1), b"", unwritable(2), BROKEN, good(3), b'{"id":4,"region":""}', unwritable(5)]
     put(tmp_path / "in", "a.ndjson", text(body))
     outcome = read(tmp_path, unknown_fields=UnknownFields.RESCUE)
 
     (record,) = outcome.sources
     assert (record.lines, record.blank, record.rows, record.quarantined) == (7, 1, 2, 4)
-    assert record.rescued == {}, "what is in a line that is set aside is not in the table"
-    rows = aside(tmp_path / "table", outcome.quarantine)
+    assert record.rescued == {}, "what is in a line that is quarantined is not in the table"
+    rows = quarantined_rows(tmp_path / "table", outcome.quarantine)
     assert [(row["line"], row["code"], row["field"]) for row in rows] == [
         (3, "partition_value_too_long", "region"),
         (4, "not_json", None),
@@ -85,7 +85,7 @@ def test_the_right_lines_are_found_wherever_they_are(tmp_path: Path, sizing: Siz
 
     for record in outcome.sources:
         assert (record.lines, record.filtered, record.rows) == (60, 12, 48 - len(every["a.ndjson"]))
-    rows = aside(tmp_path / "table", outcome.quarantine)
+    rows = quarantined_rows(tmp_path / "table", outcome.quarantine)
     for name, numbers in every.items():
         assert [row["line"] for row in rows if row["path"] == name] == numbers
     assert all(row["raw"] == unwritable(row["line"] - 1) for row in rows)

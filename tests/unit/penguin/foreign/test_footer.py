@@ -314,7 +314,7 @@ def test_a_new_column_may_be_null_at_every_depth():
 
 
 def test_a_machine_without_memory_has_found_no_fault_in_the_file(monkeypatch):
-    """HOLES L28: the file would be set aside as corrupt."""
+    """HOLES L28: the file would be held as corrupt."""
 
     def poor(_footer, **_limits):
         raise pa.ArrowMemoryError("malloc of size 64 failed")
