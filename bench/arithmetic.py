@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from bench.figures import Asked, Assumptions, Costs, Prices
 from blizzard.journal.lease import BEAT_SECS
 from blizzard.model.settings import (
-    LookLimits,
+    ListingLimits,
     RollingPolicy,
     Sizing,
     SnapshotLimits,
@@ -22,7 +22,7 @@ from blizzard.plan.planner import units_per_core
 from penguin.delta.maintenance import spacing
 from penguin.model.settings import TableSettings
 
-LOOKS = LookLimits()
+LOOKS = ListingLimits()
 SNAPSHOTS = SnapshotLimits()
 DAY = 86_400
 YEAR_DAYS = 365
@@ -124,7 +124,7 @@ def requests_of(load: Load, found: Batches, costs: Costs, given: Assumptions) ->
     """Count a day's requests by what they are for."""
     files, asked = load.files(given), costs.requests
     polls = DAY / SOURCE.poll_interval
-    # A quick look lists what arrived within the late window again, of a folder up to so much.
+    # A quick listing lists what arrived within the late window again, of a folder up to so much.
     listed = 1 + min(files / DAY * SOURCE.late_window, LOOKS.names) / LOOKS.page
     swept = files * given.swept_days
     sweeps = sweeps_of(swept)

@@ -90,7 +90,7 @@ class Source:
             since=NOON,
             now=NOON.fromtimestamp(NOON.timestamp() + seconds, NOON.tzinfo),
         )
-        return len(self.lister.look(context).take)
+        return len(self.lister.discover(context).take)
 
     def requests(self) -> int:
         """Count what was asked of source and table since the last time."""

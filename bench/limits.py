@@ -21,7 +21,7 @@ from bench.arithmetic import (
 )
 from bench.figures import Assumptions, Costs
 from blizzard.journal.segments import SegmentRef, to_merge
-from blizzard.model.settings import LookLimits
+from blizzard.model.settings import ListingLimits
 
 WANTED = ROLLING.file_size
 """The size of a data file."""
@@ -81,7 +81,7 @@ def _breaks(file_size: float, costs: Costs, given: Assumptions) -> Iterator[Brea
         load=rate * DAY * table_file,
         within="a month, no OPTIMIZE",
     )
-    swept = SOURCE.sweep_interval / (costs.sweep + given.page_secs / LookLimits().page)
+    swept = SOURCE.sweep_interval / (costs.sweep + given.page_secs / ListingLimits().page)
     yield Break(
         what="a sweep takes longer than `sweep_interval_secs`",
         at=swept,

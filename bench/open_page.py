@@ -48,7 +48,7 @@ LEAST_PAUSE = 2.0
 """Seconds between two requests for one document, as the page keeps to."""
 SERVING = {
     "metrics": "accepting",
-    "live look": "looking",
+    "live refresh": "looking",
     "live window": "looking",
     "process_request_thread": "answering",
 }
@@ -166,7 +166,7 @@ def documents(overview: Mapping[str, Any], now: float) -> Iterator[tuple[str, st
 
 
 class Browser(threading.Thread):
-    """Looks at the view of a pipeline for as long as somebody serves it."""
+    """Polls the view of a pipeline for as long as somebody serves it."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)

@@ -121,7 +121,7 @@ def measure(what: str, folder: Path) -> Figures:
         if found.damaged:
             raise AssertionError("every file is there")
     else:
-        done = order.look(store) if what == "vacuum" else order.carry_out(store)
+        done = order.plan(store) if what == "vacuum" else order.carry_out(store)
         if done is None:
             raise AssertionError("there is a table")
         files = done.files

@@ -145,7 +145,7 @@ def _new(before: Schema, after: Schema) -> dict[str, str]:
     return new
 
 
-def look_share(units: Sequence[WorkUnit], most: int) -> float:
+def sample_share(units: Sequence[WorkUnit], most: int) -> float:
     """Return the share of each file to sample, for at most `most` bytes in all samples."""
     total = sum(unit.to_read for unit in units)
     return min(1.0, most / total) if total else 1.0
@@ -203,7 +203,7 @@ class Ingest:
             work = replace(work, outbox=None)
         runs = UnitRuns(pipeline=self.settings.name, runner=self.runner, emit=self.emit)
         if columns.to_be_inferred:
-            share = look_share(units, self.settings.infer_max_bytes)
+            share = sample_share(units, self.settings.infer_max_bytes)
             sample = replace(columns.within(work), infer_share=share)
             columns.grow(runs.infer(units, sample))
         settled = runs.run(

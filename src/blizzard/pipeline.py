@@ -106,7 +106,7 @@ class Pipeline:
         """Whether the journal is open: from then on the table knows this pipeline."""
         return self._journal is not None and self._journal.is_open
 
-    def until_next_look(self) -> float:
+    def until_next_listing(self) -> float:
         """Return the seconds to wait for the next step if this one found nothing to do."""
         return self._schedule.wait()
 
@@ -150,7 +150,7 @@ class Pipeline:
             if not (proposal.units or proposal.failed):
                 return done
         self._events.started(outcomes.started(self.settings.name, proposal, journal))
-        self._schedule.look_ahead(
+        self._schedule.list_ahead(
             journal.ledger,
             frozenset(self.totals.tried),
             running=proposal.files,

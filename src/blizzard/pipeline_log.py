@@ -37,7 +37,7 @@ class PipelineLog:
     def snapshot(self) -> Snapshot | None:
         """Open the newest version; None if there is no table."""
         store = open_table(self.settings, self.opening)
-        return None if store is None else LogReader(store, self._cache).look()
+        return None if store is None else LogReader(store, self._cache).newest()
 
     def search(self) -> "LogSearch":
         """Return lookups of single entries and files, all in one version."""

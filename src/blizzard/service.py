@@ -216,7 +216,7 @@ class Service:
                 stop=self.stop,
                 emit=emit,
                 once=self.once,
-                interval=pipeline.until_next_look,
+                interval=pipeline.until_next_listing,
                 delay=self._pace().first(),
                 wait=subscription.wait if subscription else None,
             )

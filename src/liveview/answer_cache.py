@@ -111,7 +111,7 @@ class AnswerCache:
             is_new, task = self._task(key, compute, max_age, slow_share, mark)
             if is_new and self._started < self._threads:
                 self._started += 1
-                threading.Thread(target=self._work, name="live look", daemon=True).start()
+                threading.Thread(target=self._work, name="live refresh", daemon=True).start()
         if is_new:
             self._queue.put(task)
 

@@ -378,7 +378,7 @@ class TableFollower:
     def _opened(self) -> tuple[Reader | None, Snapshot | None]:
         """Open the newest version, reusing what is cached of the log."""
         store = self._open(self.settings)
-        return store, None if store is None else LogReader(store, self._cache).look()
+        return store, None if store is None else LogReader(store, self._cache).newest()
 
 
 def _version(store: Reader | None, number: int) -> Commit | None:

@@ -82,7 +82,7 @@ class LivePart:
             state=_state(self),
             problems=[*([] if self.problem is None else [self.problem]), *self.halted.values()],
             current_batch=None if self.batch is None else _batch(self.batch, now),
-            next_look_at=None if self.due is None else of_seconds(self.due),
+            next_listing_at=None if self.due is None else of_seconds(self.due),
             waiting=self.waiting,
             oldest_waiting_at=None if self.oldest is None else of_seconds(self.oldest),
             changed_files=dict(self.changed),

@@ -111,7 +111,7 @@ class PipelineSummary:
     health: Health = "unknown"
     problems: list[Problem] = field(default_factory=list)
     current_batch: CurrentBatch | None = None
-    next_look_at: str | None = None
+    next_listing_at: str | None = None
     waiting_files: int | None = None
     waiting_bytes: int | None = None
     oldest_waiting_secs: float | None = None
@@ -220,7 +220,7 @@ class PartReport:
     state: State
     problems: list[Problem] = field(default_factory=list)
     current_batch: CurrentBatch | None = None
-    next_look_at: str | None = None
+    next_listing_at: str | None = None
     waiting: int | None = None
     """Source files of a pipeline, or entries of a table."""
     oldest_waiting_at: str | None = None

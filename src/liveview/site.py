@@ -93,7 +93,7 @@ class LiveSite:
         self._lock = threading.Lock()
         self._api: Api | None = None
         self._log: Emit = lambda _event: None
-        self.looks = 0
+        self.requests = 0
         """The number of API requests."""
 
     def emit(self, event: Event) -> None:
@@ -120,7 +120,7 @@ class LiveSite:
     def _answer(self, request: Request) -> HttpAnswer | None:
         path = request.path
         if path.startswith("/api/") or path == "/api":
-            self.looks += 1
+            self.requests += 1
             return self._opened().answer(request)
         if request.method not in ("GET", "HEAD"):
             return None

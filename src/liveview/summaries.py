@@ -157,7 +157,7 @@ def running(
         health=health_of(problems, known=status is not None),
         problems=problems,
         current_batch=batch,
-        next_look_at=None if part is None else part.next_look_at,
+        next_listing_at=None if part is None else part.next_listing_at,
         waiting_files=unread.files,
         waiting_bytes=size,
         oldest_waiting_secs=age,

@@ -14,8 +14,8 @@ from penguin.events.backlog import (
     BacklogSeen,
     EntryNotHandedOff,
     FilesIgnored,
+    FilesInspected,
     FilesLeftOut,
-    FilesLookedAt,
     FilesUnnamed,
     FilesWaitNoLonger,
     FilesWaitTooLong,
@@ -132,7 +132,7 @@ class Announcer:
 
     def checked(self, done: int, files: int) -> None:
         """Announce the progress of checking the next commit's files."""
-        self.emit(FilesLookedAt(table=self.table, done=done, files=files))
+        self.emit(FilesInspected(table=self.table, done=done, files=files))
 
     def strays(self, strays: Mapping[str, str]) -> None:
         """Announce metas that are left alone, once, grouped by reason."""

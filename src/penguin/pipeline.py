@@ -20,7 +20,7 @@ from lakebed.storage.remote import is_there
 from lakebed.storage.store import Reader, Store, probe, prove
 from lakebed.telemetry.events import FEW, Emit
 from penguin.announcer import Announcer
-from penguin.backlog.table_view import LookCache, TableView, delete_metas, inspect
+from penguin.backlog.table_view import InspectionCache, TableView, delete_metas, inspect
 from penguin.committer import Committer, PlanOvertaken
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once, beside
 from penguin.delta.table import Log
@@ -111,7 +111,7 @@ class TableRun:
     """Starts maintenance work, perhaps in a thread."""
     totals: TableTotals = field(default_factory=TableTotals)
     _log_cache: LogCache = field(default_factory=LogCache)
-    _look_cache: LookCache = field(default_factory=LookCache)
+    _inspected: InspectionCache = field(default_factory=InspectionCache)
     _judged: tuple[object, frozenset[tuple[str, str]]] = (None, frozenset())
     """The table's shape and the held files tried with it, by name and time of the hold."""
     _probed: bool = False
@@ -187,7 +187,7 @@ class TableRun:
         search = self._search = self._search or ForeignSearch(
             settings=self.settings, clock=self.clock, on_progress=self._announcer.checked
         )
-        view = inspect(self.settings, store, log, cache=self._look_cache, search=search)
+        view = inspect(self.settings, store, log, cache=self._inspected, search=search)
         if view.version is not None:
             self.totals.version = view.version
         self._show_catalog(view.facts)

@@ -52,11 +52,11 @@ def reasons_to_hold(
     from dataclasses import replace  # noqa: PLC0415
 
     from lakebed.columns.column_mapping import marked  # noqa: PLC0415
-    from lakebed.deltalog.tables import look_at  # noqa: PLC0415
+    from lakebed.deltalog.tables import newest_snapshot  # noqa: PLC0415
     from penguin.model.commit import EntryRefused  # noqa: PLC0415
     from penguin.plan.evolution import decide_on  # noqa: PLC0415
 
-    found = look_at(table.table_uri, table.storage_options)
+    found = newest_snapshot(table.table_uri, table.storage_options)
     if found is None:
         return ()
     if not mode_is_known:
@@ -70,11 +70,11 @@ def reasons_to_hold(
 
 def came_back(uri: str, options: StorageOptions, names: Iterable[str]) -> dict[str, str]:
     """Return how given-up files came into the table again, by name."""
-    from lakebed.deltalog.tables import look_at  # noqa: PLC0415
+    from lakebed.deltalog.tables import newest_snapshot  # noqa: PLC0415
     from lakebed.storage.store import Reader  # noqa: PLC0415
     from penguin.backlog import redo_conflicts  # noqa: PLC0415
 
-    wanted, table = frozenset(names), look_at(uri, options)
+    wanted, table = frozenset(names), newest_snapshot(uri, options)
     if table is None or not wanted:
         return {}
     return redo_conflicts.came_back(Reader(uri, options), wanted, table.transaction)

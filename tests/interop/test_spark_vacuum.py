@@ -52,7 +52,7 @@ def test_spark_would_delete_the_same_files(tmp_path: Path, properties: str) -> N
     expected = by_spark(table)
     # What an entry names and the log does not is all that they differ in.
     waiting = table.journal().batch([{"id": 6, "name": "n6", "date": date(2026, 1, 1)}])
-    seen = order(table.settings()).look(table.store)
+    seen = order(table.settings()).plan(table.store)
     assert seen is not None
     assert expected
     assert set(seen.some) == expected
@@ -83,7 +83,7 @@ def test_files_that_wait_are_what_spark_takes_and_penguin_does_not(tmp_path: Pat
     waiting = table.journal().batch([{"id": 2, "name": "n2", "date": date(2026, 1, 1)}])
     grow_old(table.root, 15)
     assert by_spark(table) == {waiting.files[0].filename}
-    seen = order(table.settings(), older_than=timedelta(0), ignore_retention=True).look(table.store)
+    seen = order(table.settings(), older_than=timedelta(0), ignore_retention=True).plan(table.store)
     assert seen is not None
     assert (seen.files, seen.kept) == (0, {KeptReason.WAITING: 1})
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from blizzard.discover import cursor
 from blizzard.discover.finding import Finding
-from blizzard.discover.hinted import HintedLook
+from blizzard.discover.hinted import HintCheck
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
@@ -18,7 +18,7 @@ from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import Blocks
 from blizzard.model.notices import Hint, NoticeKind
-from blizzard.model.settings import LookLimits, SnapshotLimits, SourceSettings
+from blizzard.model.settings import ListingLimits, SnapshotLimits, SourceSettings
 from blizzard.model.source.file import IngestedFile, SourceFile
 from lakebed.clock import Clock
 from lakebed.documents.entry import decode_entry
@@ -49,7 +49,7 @@ STEPS = st.lists(
 
 
 # A few files count as many, so that quick looks, merges and snapshots are made.
-LOOKS = LookLimits(page=1, names=12)
+LOOKS = ListingLimits(page=1, names=12)
 KEYS = st.text(max_size=6).map(lambda path: f"s:{path}")
 SNAPSHOTS = SnapshotLimits(entries=4, names=8, block=3)
 
@@ -95,14 +95,14 @@ class World:
 
     def look(self) -> tuple[SourceFile, ...]:
         open_work = [f"default:{path}" for path in self.waiting]
-        finding = self.lister.look(self.context(), open_work=open_work)
+        finding = self.lister.discover(self.context(), open_work=open_work)
         self.waiting = {file.path for file in finding.take}
         self.check_marks()
         return finding.take
 
     def follow(self, names: list[str]) -> tuple[SourceFile, ...]:
         """Look at files that messages name, some of which may never have been there."""
-        look = HintedLook(lister=self.lister, context=self.context())
+        look = HintCheck(lister=self.lister, context=self.context())
         hints = [Hint(source="default", path=name) for name in set(names)]
         finding, followed = look.follow(hints, Finding())
         assert {file.path for file in finding.take} <= self.arrived

@@ -237,7 +237,7 @@ def test_a_damaged_version_of_a_log_is_an_error_and_no_crash(
         lambda: read_commit(0, body),
         lambda: find_restore(store, 0),
         lambda: read_checkpoint_hint(store),
-        lambda: LogReader(store).look(),
+        lambda: LogReader(store).newest(),
         lambda: search.follow(["x.parquet"]),
     )
 

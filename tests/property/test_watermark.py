@@ -11,7 +11,7 @@ from lakebed.listing.watermark import (
     folder_and_name,
     is_hot,
     is_late,
-    look_from,
+    list_after,
     named_at,
     newest,
 )
@@ -63,7 +63,7 @@ def test_it_does_not_matter_in_which_order_files_are_settled(one, two, unsettled
 def test_the_late_window_is_a_range_of_names(mark_at, other_at, salt, other_salt, seconds):
     """HOLES L07: a file that is named up to a late window before the mark is listed again."""
     mark, other = path_of("", mark_at, salt), path_of("", other_at, other_salt)
-    start = look_from(mark, timedelta(seconds=seconds))
+    start = list_after(mark, timedelta(seconds=seconds))
     assert start is not None
     if other_at >= mark_at - seconds * 1000:
         assert other > start
@@ -74,14 +74,14 @@ def test_the_late_window_is_a_range_of_names(mark_at, other_at, salt, other_salt
 @settings(max_examples=60, deadline=None)
 @given(SETS)
 def test_a_folder_without_a_mark_is_listed_whole_and_is_hot(paths):
-    assert look_from(None, timedelta(seconds=1)) is None
+    assert list_after(None, timedelta(seconds=1)) is None
     marks = advance({}, paths, (), NOW)
     assert is_hot(None, newest(marks), timedelta())
 
 
 def test_a_name_without_a_time_moves_no_mark_and_leaves_the_folder_listed_whole():
     assert advance({}, ["part-0001.parquet"], (), NOW) == {}
-    assert look_from("part-0001.parquet", timedelta(hours=1)) is None
+    assert list_after("part-0001.parquet", timedelta(hours=1)) is None
 
 
 def test_a_name_from_the_future_moves_no_mark():

@@ -276,7 +276,7 @@ def test_only_what_no_version_needs_is_vacuumed(lake: Lake) -> None:
     named = active(lake)
     time.sleep(A_TICK)
     order = VacuumOrder(settings=settings, older_than=timedelta(0), ignore_retention=True)
-    seen = order.look(store)
+    seen = order.plan(store)
     done = order.carry_out(store)
     assert seen is not None
     assert done is not None

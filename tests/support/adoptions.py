@@ -72,7 +72,7 @@ class ParquetFolder:
         )
 
     def look(self, **wanted: Any) -> Adoption:
-        return self.adopter(**wanted).look()
+        return self.adopter(**wanted).plan()
 
     def adopt(self, store: Store | None = None, **wanted: Any) -> Adoption:
         return self.adopter(store, **wanted).adopt()

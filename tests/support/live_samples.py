@@ -76,7 +76,7 @@ def pipeline(clock: Clock, name: str = "orders", **changes: object) -> PipelineS
         hand_off="journal",
         state="idle",
         health="ok",
-        next_look_at=stamp(clock.now + timedelta(seconds=24)),
+        next_listing_at=stamp(clock.now + timedelta(seconds=24)),
         waiting_files=0,
         waiting_bytes=0,
         changed_files=0,
@@ -143,7 +143,7 @@ def running(clock: Clock, name: str = "clicks", share: float = 0.43) -> Pipeline
         waiting_files=576,
         waiting_bytes=batch.bytes,
         oldest_waiting_secs=63.0,
-        next_look_at=None,
+        next_listing_at=None,
     )
 
 

@@ -13,7 +13,7 @@ from blizzard.discover.scan import DiscoveryContext
 from blizzard.discover.schedule import Pace, Schedule
 from blizzard.journal import segments
 from blizzard.journal.ledger import Ledger
-from blizzard.model.settings import LookLimits, Sizing
+from blizzard.model.settings import ListingLimits, Sizing
 from blizzard.model.source.file import UNKNOWN, IngestedFile, SourceFile, UnfinishedFile
 from lakebed.clock import Clock
 from lakebed.documents.records import SourceRecord
@@ -22,8 +22,8 @@ from tests.support.builders import NOON, pipeline_settings, source_settings
 
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
-USUAL = LookLimits()
-QUICK = LookLimits(page=1)
+USUAL = ListingLimits()
+QUICK = ListingLimits(page=1)
 """Sources of a few files count as large, so that quick looks are made."""
 
 
@@ -31,7 +31,7 @@ class Site:
     """A source, the names that are done, and one who looks."""
 
     def __init__(
-        self, names: Iterable[str] = (), *, limits: LookLimits = USUAL, **source: Any
+        self, names: Iterable[str] = (), *, limits: ListingLimits = USUAL, **source: Any
     ) -> None:
         self.bucket = Bucket(names)
         self.table = Bucket(uri="s3://bucket/table")
@@ -74,7 +74,7 @@ class Site:
             now=self.now,
         )
         open_work = [key for key in self.last.work if lookup(key) == UNKNOWN]
-        self.last = self.lister.look(context, open_work=open_work)
+        self.last = self.lister.discover(context, open_work=open_work)
         return self.last
 
     def arrive(self, *paths: str) -> None:
@@ -100,7 +100,7 @@ class Backlog:
 
     def restart(self) -> None:
         settings = pipeline_settings(
-            Path("in"), Path("table"), sizing=Sizing(looks=self.site.limits)
+            Path("in"), Path("table"), sizing=Sizing(quick_listing=self.site.limits)
         )
         self.schedule = Schedule(
             replace(settings, sources=(self.site.settings,)),
@@ -115,7 +115,7 @@ class Backlog:
         (finding,) = self.schedule.findings(self.site.history, frozenset()).values()
         if finding.take:
             ledger = self.site.history
-            self.schedule.look_ahead(ledger, frozenset(), running=finding.take, failed=())
+            self.schedule.list_ahead(ledger, frozenset(), running=finding.take, failed=())
         if (ahead := self.schedule._ahead) is not None:
             assert ahead.ended.wait(300)
         return finding.take

@@ -46,7 +46,7 @@ def order(settings: TableSettings, **given: Any) -> VacuumOrder:
 
 def vacuumed(settings: TableSettings, store: Store, **given: Any) -> VacuumReport:
     """Vacuum a table that is there, and hold the dry run against what was deleted."""
-    seen = order(settings, **given).look(store)
+    seen = order(settings, **given).plan(store)
     done = order(settings, **given).carry_out(store)
     assert seen is not None
     assert done is not None

@@ -61,7 +61,7 @@ NEVER_A_STEPS = {
     "no_such_entry",  # a command
     "not_held",  # an order
     "nothing_to_accept",  # a command
-    "nothing_to_look_at",  # a command
+    "nothing_to_sample",  # a command
     "nothing_to_move",  # a command
     "nothing_to_replay",  # an order
     "queue_denied",  # files are found without a queue

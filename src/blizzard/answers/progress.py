@@ -150,7 +150,7 @@ class PipelineEvidence:
     def swept(self, source: SourceSettings) -> Finding:
         """List all of a source, as a newly started run would."""
         context = self.context(source, self.history.lookup())
-        return self.lister(source).look(context, whole=True)
+        return self.lister(source).discover(context, whole=True)
 
     def refusal(self) -> LakeError | None:
         """Return why a start of the pipeline would be refused; None if it would not."""

@@ -74,7 +74,7 @@ def init(
     if file is not None and not force:
         _require_none(file)
     try:
-        found, read = look(source, most)
+        found, read = read_samples(source, most)
     except LakeError as error:
         complain(error, "init")
         raise typer.Exit(exit_code_of(error)) from None
@@ -87,7 +87,7 @@ def init(
         table=sink,
         form=read.form,
         columns=columns,
-        looked_at=_looked_at(found),
+        sampled=_sampled(found),
         partition=partition,
         renamed=renamed(found.names),
         inline=inline,
@@ -102,7 +102,7 @@ def init(
     _report(found, read, columns, file, inline=inline)
 
 
-def look(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Records]:
+def read_samples(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Records]:
     """Return samples of the files at a location, with their records; warn about unreadable ones."""
     with reading(uri, output):
         found = sample.take(uri, StorageOptions(), most)
@@ -112,7 +112,7 @@ def look(uri: str, most: int, output: Output = Output.TEXT) -> tuple[Sample, Rec
         why = "no file here has JSON objects that can be read"
         if not all(file.whole for file in found.files):
             why = f"no JSON object ends within {in_words(most)}; --sample BYTES reads more"
-        raise sample.NothingToLookAt(why, path=uri)
+        raise sample.NothingToSample(why, path=uri)
     warn(f"{name} is left out: {WHY_NOT[reason]}" for name, reason in found.others)
     if moving := renamed(found.names):
         warn([rotation_remark(moving)])
@@ -187,7 +187,7 @@ def _write(file: Path, text: str, *, force: bool) -> None:
             Path(made).unlink(missing_ok=True)
 
 
-def _looked_at(found: Sample) -> str:
+def _sampled(found: Sample) -> str:
     count = len(found.files)
     if count == len(found.names) and found.all_listed:
         return f"{plural(count, 'file')}"
@@ -213,7 +213,7 @@ def _report(
     what = (
         f"{plural(len(known), 'column')}{of}, from {plural(len(read.records), 'record')} ({size})"
     )
-    to.write(f"{'' if file is None else f'{file}: '}{what} of {_looked_at(found)}\n")
+    to.write(f"{'' if file is None else f'{file}: '}{what} of {_sampled(found)}\n")
     if untyped:
         to.write(f"{plural(untyped, 'field has', 'fields have')} no column yet: see the comments\n")
     name = file or "FILE"

@@ -81,7 +81,7 @@ def traced(settings: PipelineSettings, where: str, most: int, *, raw: bool) -> I
     """Yield the rows for which a condition holds, each with its origin."""
     predicate = parse(where)
     sink, store = settings.sink, open_reader(sink_location(settings))
-    table = tables.look_at(sink.table_uri, sink.storage_options)
+    table = tables.newest_snapshot(sink.table_uri, sink.storage_options)
     schema = None if table is None else columns_from(table.facts.schema)
     if table is None or schema is None:
         raise ObjectMissing("there is no table yet: nothing was committed", path=store.uri)

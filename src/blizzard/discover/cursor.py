@@ -1,11 +1,11 @@
 """The positions from which the next listing of a source begins. Pure; they affect only cost.
 
-A source is listed in two ways. A *sweep* lists all of it. A *quick look* lists a few ranges: in
+A source is listed in two ways. A *sweep* lists all of it. A *quick listing* lists a few ranges: in
 each folder with an arrival within the late window, the names from the first such arrival on; and
-the names after the last folder, where new folders appear. The next sweep finds what a quick look
+the names after the last folder, where new folders appear. The next sweep finds what a quick listing
 misses. Whether a file is new is decided by the journal, not here.
 
-A quick look lists a folder after its `start_after`, which never passes a listed file that is not
+A quick listing lists a folder after its `start_after`, which never passes a listed file that is not
 done, nor one that arrived within the late window.
 
 A listing that has filled a batch stops. It resumes there once the batch is journaled, and its files
@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from blizzard.model.settings import LookLimits
+from blizzard.model.settings import ListingLimits
 from blizzard.model.source.file import IngestedFile
 from lakebed.listing.sort import end_of
 from lakebed.listing.watermark import Range, folder_and_name, sweep_is_due
@@ -32,10 +32,10 @@ class SeenName:
 
 @dataclass(slots=True)
 class FolderCursor:
-    """The state of the files directly in one folder, for quick looks."""
+    """The state of the files directly in one folder, for quick listings."""
 
     start_after: str = ""
-    """The name after which a quick look lists the folder."""
+    """The name after which a quick listing lists the folder."""
     names: dict[str, SeenName] = field(default_factory=dict)
     """Finished names after `start_after`."""
     reach: str = ""
@@ -76,7 +76,7 @@ class ListingCursor:
     """Approximate requests of the last sweep."""
     folders: dict[str, FolderCursor] = field(default_factory=dict)
     incomplete: bool = False
-    """Whether files wait that no quick look would list."""
+    """Whether files wait that no quick listing would list."""
 
     def sweep_is_due(self, now: float, *, interval: float, poll_interval: float) -> bool:
         """Whether to list everything: after the interval, or if it is cheap.
@@ -100,7 +100,7 @@ class ListingCursor:
         return folder.names.get(path) if folder is not None else None
 
     def ranges(self) -> list[Range]:
-        """Return the ranges of a quick look.
+        """Return the ranges of a quick listing.
 
         The range of the last folder in its parent extends past its end, where new folders appear.
         """
@@ -128,14 +128,14 @@ class CursorBuilder:
     """Arrivals after this moment are within the late window."""
     before: ListingCursor
     sweep: bool
-    limits: LookLimits = field(default_factory=LookLimits)
+    limits: ListingLimits = field(default_factory=ListingLimits)
     _open: list[tuple[str, FolderCursor]] = field(default_factory=list)
     _live: dict[str, bool] = field(default_factory=dict)
     _last: dict[str, tuple[str, FolderCursor]] = field(default_factory=dict)
     _folders: dict[str, FolderCursor] = field(default_factory=dict)
     _incomplete: bool = False
     _passed: bool = False
-    """Whether quick looks would miss taken names, which are not journaled yet."""
+    """Whether quick listings would miss taken names, which are not journaled yet."""
     _listed: int = 0
 
     def listed(self, names: int) -> None:
@@ -268,7 +268,7 @@ class CursorBuilder:
             self._open.append((above, _beginning(above)))
         self._last[above] = max(last, self._last.get(above, last), key=_order)
         self._live[above] = self._live.get(above, False) or live
-        # In a folder with subfolders, quick looks list only files after the last subfolder:
+        # In a folder with subfolders, quick listings list only files after the last subfolder:
         # otherwise they would list that subfolder again.
         self._pass(self._open[-1][1], end_of(name))
 

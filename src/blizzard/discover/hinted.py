@@ -25,7 +25,7 @@ MOST_HEADS = 10
 
 
 @dataclass(slots=True, kw_only=True)
-class HintedLook:
+class HintCheck:
     """One check of the hinted files of a source, between two listings."""
 
     lister: SourceLister

@@ -12,9 +12,9 @@ from datetime import datetime
 from blizzard.discover.cursor import CursorBuilder, ListingCursor
 from blizzard.discover.filter import FileFilter, bases_of, is_due
 from blizzard.discover.finding import Finding, SkipSummary, why_not_ours
-from blizzard.discover.scan import DiscoveryContext, LookState, Scan
+from blizzard.discover.scan import DiscoveryContext, ListingState, Scan
 from blizzard.model.event_time import from_path
-from blizzard.model.settings import LookLimits, PipelineSettings, SourceSettings
+from blizzard.model.settings import ListingLimits, PipelineSettings, SourceSettings
 from blizzard.model.source.file import UnfinishedFile
 from blizzard.model.source.part_way import GonePartWay, is_traced
 from lakebed.columns.schema import Field
@@ -40,26 +40,26 @@ class SourceLister:
     partition_fields: Mapping[str, Field]
     bases: Mapping[FailureStage, str] = field(default_factory=dict)
     """By stage, a digest of the relevant settings."""
-    limits: LookLimits = field(default_factory=LookLimits)
+    limits: ListingLimits = field(default_factory=ListingLimits)
     _cursor: ListingCursor = field(default_factory=ListingCursor)
     _young: dict[str, tuple[ObjectFacts, datetime]] = field(default_factory=dict)
     _amiss: tuple[SkipSummary, ...] = ()
     lister: IncrementalLister = field(default_factory=IncrementalLister)
-    _stopped: LookState | None = None
+    _stopped: ListingState | None = None
     """Where the last listing stopped; None if it completed."""
-    _from: LookState | None = None
+    _from: ListingState | None = None
     """Where a stopped listing had begun or resumed."""
     _began: datetime | None = None
     """When this lister first listed the source, needed before a batch is journaled."""
 
-    def look(
+    def discover(
         self,
         context: DiscoveryContext,
         *,
         open_work: Collection[str] | None = None,
         whole: bool = False,
     ) -> Finding:
-        """List the source: by a sweep if one is due, else by a quick look.
+        """List the source: by a sweep if one is due, else by a quick listing.
 
         A listing that has filled a batch stops, and the next call resumes it. `open_work` holds the
         keys that the last call found and no entry names yet: a few are checked individually; if
@@ -68,9 +68,9 @@ class SourceLister:
         """
         name = f"{self.source.name}:"
         unsettled = None if open_work is None else {key.removeprefix(name) for key in open_work}
-        return self.lister.attempt(lambda: self._look(context, unsettled, whole=whole))
+        return self.lister.attempt(lambda: self._discover(context, unsettled, whole=whole))
 
-    def _look(
+    def _discover(
         self, context: DiscoveryContext, unsettled: set[str] | None, *, whole: bool
     ) -> Finding:
         now, unfinished = context.now, context.unfinished
@@ -79,44 +79,44 @@ class SourceLister:
         before = self._goes_on(unsettled)
         state = self._state(before, due, unfinished, now)
         sweep = state.builder.sweep
-        look = self.scan(context, sweep=sweep, state=state)
-        look.sought |= state.sought & self._sought(unfinished, now)
+        scan = self.scan(context, sweep=sweep, state=state)
+        scan.sought |= state.sought & self._sought(unfinished, now)
         if state is before:
             alone = self._to_check(state, due)
             # While a backlog is read, retried files take at most half of a batch.
-            look.one_by_one(alone[: self._most_heads])
-            look.file_filter.left_over += len(alone[self._most_heads :])
+            scan.one_by_one(alone[: self._most_heads])
+            scan.file_filter.left_over += len(alone[self._most_heads :])
         elif not sweep:
-            look.one_by_one(self._to_check(state, due))
+            scan.one_by_one(self._to_check(state, due))
         plan = self.sweep_plan(now) if sweep else ListingPlan(ranges=lambda _root: ())
-        listing = state.listing_for(look, self.lister, plan)
-        beyond = look.over(listing.files(), stops=not whole)
-        finding = look.finding(self._amiss, stopped=beyond is not None)
+        listing = state.listing_for(scan, self.lister, plan)
+        beyond = scan.over(listing.files(), stops=not whole)
+        finding = scan.finding(self._amiss, stopped=beyond is not None)
         self._amiss, self._began = finding.amiss, began
         if beyond is not None or finding.gone_left_over:
             self._from = state
             self._stopped = replace(
                 state,
-                builder=look.cursor_builder,
+                builder=scan.cursor_builder,
                 ranges=() if beyond is None else listing.stop(beyond),
-                sought=frozenset(look.sought),
-                tally=look.file_filter.tally,
-                young=look.file_filter.young,
+                sought=frozenset(scan.sought),
+                tally=scan.file_filter.tally,
+                young=scan.file_filter.young,
                 listing=[listing],
             )
         else:
             self._from = self._stopped = None
-            self._cursor = look.cursor_builder.end(state.began, now.timestamp())
-            self._young = look.file_filter.young
+            self._cursor = scan.cursor_builder.end(state.began, now.timestamp())
+            self._young = scan.file_filter.young
         return finding
 
     def _state(
         self,
-        before: LookState | None,
+        before: ListingState | None,
         due: list[str],
         unfinished: Mapping[str, UnfinishedFile],
         now: datetime,
-    ) -> LookState:
+    ) -> ListingState:
         """Return the state to resume from, or a new one."""
         if before is None:
             return self._begin(due, unfinished, now)
@@ -127,13 +127,13 @@ class SourceLister:
             return self._begin(due, unfinished, now, sweep=True, reached=before.position)
         return before
 
-    def _goes_on(self, unsettled: Collection[str] | None) -> LookState | None:
+    def _goes_on(self, unsettled: Collection[str] | None) -> ListingState | None:
         """Return the state to resume from; None to begin a new listing."""
         if unsettled is None or len(unsettled) > self._most_heads or self._stopped is None:
             return self._from
         return replace(self._stopped, unsettled=frozenset(unsettled))
 
-    def _is_overdue(self, state: LookState, now: datetime) -> bool:
+    def _is_overdue(self, state: ListingState, now: datetime) -> bool:
         """Whether a new sweep replaces a stopped listing.
 
         A sweep is due every `sweep_interval`, for files that arrived below the position. But each
@@ -152,8 +152,8 @@ class SourceLister:
         *,
         sweep: bool = False,
         reached: str = "",
-    ) -> LookState:
-        """Return the state of a new listing: a sweep if one is due, or a quick look."""
+    ) -> ListingState:
+        """Return the state of a new listing: a sweep if one is due, or a quick listing."""
         sweep = (
             sweep
             or self._cursor.sweep_is_due(
@@ -166,7 +166,7 @@ class SourceLister:
         # Computed only if used: for ten thousand folders this takes a minute.
         ranges = [] if sweep else self._cursor.ranges()
         sweep = sweep or len(ranges) > self.limits.ranges
-        return LookState(
+        return ListingState(
             builder=self._builder(now, sweep=sweep),
             ranges=tuple(self.sweep_plan(now).ranges("") if sweep else ranges),
             sought=frozenset(self._sought(unfinished, now)) if sweep else frozenset(),
@@ -175,7 +175,7 @@ class SourceLister:
             sorts=self.lister.sorts,
         )
 
-    def _to_check(self, state: LookState, due: list[str]) -> list[str]:
+    def _to_check(self, state: ListingState, due: list[str]) -> list[str]:
         """Return the files to check individually, since the listing does not reach them."""
         return [
             path
@@ -196,11 +196,11 @@ class SourceLister:
         )
 
     def scan(
-        self, context: DiscoveryContext, *, sweep: bool, state: LookState | None = None
+        self, context: DiscoveryContext, *, sweep: bool, state: ListingState | None = None
     ) -> Scan:
         """Return a scan that begins, or resumes from a state."""
         now, lookback = context.now, self.source.lookback
-        state = state or LookState(
+        state = state or ListingState(
             builder=self._builder(now, sweep=sweep), ranges=(), began=now.timestamp()
         )
         since = None if lookback is None else lookback.counted_from(self._since(context), now)
@@ -288,7 +288,7 @@ def source_listers(settings: PipelineSettings) -> list[SourceLister]:
             template=template,
             partition_fields=fields,
             bases=bases_of(settings, source),
-            limits=settings.sizing.looks,
+            limits=settings.sizing.quick_listing,
         )
         for source in settings.sources
     ]

@@ -1,6 +1,6 @@
 """One listing of a source in progress, and the state from which it resumes.
 
-A listing that has filled a batch stops, and a later one resumes it (`LookState`): with the open
+A listing that has filled a batch stops, and a later one resumes it (`ListingState`): with the open
 listing or, if that is used up or broken, with the remaining ranges.
 """
 
@@ -226,7 +226,7 @@ class OpenListing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookState:
+class ListingState:
     """The state from which a listing resumes once the batch that it filled is journaled."""
 
     builder: CursorBuilder

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from blizzard.discover.finding import Finding
-from blizzard.discover.hinted import HintedLook
+from blizzard.discover.hinted import HintCheck
 from blizzard.discover.lister import SourceLister, source_listers
 from blizzard.discover.scan import DiscoveryContext, JournalLookup
 from blizzard.journal.ledger import Ledger
@@ -30,31 +30,31 @@ from lakebed.documents.records import SourceRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class SourceListing:
     """One listing of a source: its finding, and the lister that continues from there."""
 
     finding: Finding
     lister: SourceLister
 
 
-class LookAhead:
+class ListingAhead:
     """A read-only listing of the sources in a separate thread."""
 
     def __init__(
-        self, look: Callable[[], dict[str, Looked]], *, begun: float, taken: frozenset[str]
+        self, run: Callable[[], dict[str, SourceListing]], *, begun: float, taken: frozenset[str]
     ) -> None:
         self.begun = begun
         self.taken = taken
         """The files of the running batch, assumed done."""
-        self.found: dict[str, Looked] | None = None
+        self.found: dict[str, SourceListing] | None = None
         self.ended = threading.Event()
         self.journaled: set[str] = set()
-        self._look = look
-        threading.Thread(target=self._run, name="look-ahead", daemon=True).start()
+        self._list = run
+        threading.Thread(target=self._run, name="listing-ahead", daemon=True).start()
 
     def _run(self) -> None:
         try:
-            self.found = self._look()
+            self.found = self._list()
         except Exception:  # noqa: BLE001, S110 - the next step lists again and reports the error
             pass
         finally:
@@ -127,7 +127,7 @@ class Schedule:
         for lister in self._listers.values():
             lister.source = pace.of(lister.source)
         self._seen: dict[str, _Seen] = {}
-        self._ahead: LookAhead | None = None
+        self._ahead: ListingAhead | None = None
         self._part_way: set[str] = set()
         """Sources with a partly read file, to be listed again at once."""
         # A listing ahead reads the journal while the running batch is appended to it.
@@ -143,8 +143,8 @@ class Schedule:
         due = tuple(source for source in self._due(now) if source.name not in fresh)
         if due:
             open_work = self._open_work()
-            looked = self._look(due, ledger, ledger.lookup, ledger.unfinished, tried, open_work)
-            self._saw(looked, now)
+            listed = self._list(due, ledger, ledger.lookup, ledger.unfinished, tried, open_work)
+            self._saw(listed, now)
             self._part_way -= {source.name for source in due}
         self._follow_hints(ledger, tried)
         return {name: seen.finding for name, seen in self._seen.items()}
@@ -156,7 +156,7 @@ class Schedule:
             return min(until_due, THINK_AGAIN_SECS)
         return until_due
 
-    def look_ahead(
+    def list_ahead(
         self,
         ledger: Ledger,
         tried: frozenset[str],
@@ -189,11 +189,11 @@ class Schedule:
 
             return ask
 
-        def look() -> dict[str, Looked]:
-            found = self._look(more, ledger, open_lookup, unfinished, tried, open_work)
-            return {name: _without_changed(name, looked, taken) for name, looked in found.items()}
+        def listing() -> dict[str, SourceListing]:
+            found = self._list(more, ledger, open_lookup, unfinished, tried, open_work)
+            return {name: _without_changed(name, listed, taken) for name, listed in found.items()}
 
-        self._ahead = LookAhead(look, begun=self._clock.seconds(), taken=frozenset(taken))
+        self._ahead = ListingAhead(listing, begun=self._clock.seconds(), taken=frozenset(taken))
 
     def journaled(self, keys: Collection[str], part_way: Collection[str] = ()) -> None:
         """Remove files that an entry names from the findings, so that they are not taken again.
@@ -251,7 +251,7 @@ class Schedule:
             or self._seen[source.name].is_due(now)
         )
 
-    def _look(
+    def _list(
         self,
         sources: tuple[SourceSettings, ...],
         ledger: Ledger,
@@ -259,14 +259,14 @@ class Schedule:
         unfinished: Mapping[str, UnfinishedFile],
         tried: frozenset[str],
         open_work: Mapping[str, Collection[str]],
-    ) -> dict[str, Looked]:
-        looked = {}
+    ) -> dict[str, SourceListing]:
+        listed = {}
         for source in sources:
             lister = copy(self._listers[source.name])
             context = self._context(source, ledger, open_lookup(), unfinished, tried)
-            finding = lister.look(context, open_work=open_work.get(source.name))
-            looked[source.name] = Looked(finding=finding, lister=lister)
-        return looked
+            finding = lister.discover(context, open_work=open_work.get(source.name))
+            listed[source.name] = SourceListing(finding=finding, lister=lister)
+        return listed
 
     def _context(
         self,
@@ -304,22 +304,22 @@ class Schedule:
             if not hints or seen is None:
                 continue
             context = self._context(source, ledger, ledger.lookup(), ledger.unfinished, tried)
-            look = HintedLook(lister=self._listers[source.name], context=context)
-            finding, followed = look.follow(hints, seen.finding)
+            check = HintCheck(lister=self._listers[source.name], context=context)
+            finding, followed = check.follow(hints, seen.finding)
             self._seen[source.name] = replace(seen, finding=finding)
             self._hints.followed(followed)
 
-    def _saw(self, looks: Mapping[str, Looked], at: float) -> None:
+    def _saw(self, listings: Mapping[str, SourceListing], at: float) -> None:
         for source in self._settings.sources:
-            if source.name in looks:
+            if source.name in listings:
                 before = self._seen.get(source.name)
-                looked = _with_noticed(looks[source.name], before)
-                self._listers[source.name] = looked.lister
+                listed = _with_noticed(listings[source.name], before)
+                self._listers[source.name] = listed.lister
                 # Files of a backlog are read before the next listing, even if the last batch took
                 # long: a new sweep would begin with other files.
-                more = looked.finding.has_more or (before is not None and before.finding.has_more)
+                more = listed.finding.has_more or (before is not None and before.finding.has_more)
                 self._seen[source.name] = _Seen(
-                    finding=looked.finding,
+                    finding=listed.finding,
                     at=self._clock.seconds() if more else at,
                     holds=self._pace.between(source),
                 )
@@ -334,20 +334,20 @@ def _as_done(
     return {key: IngestedFile(key=key, size=size, etag=etag) for key, size, etag in files}
 
 
-def _without_changed(name: str, looked: Looked, taken: Collection[str]) -> Looked:
+def _without_changed(name: str, listed: SourceListing, taken: Collection[str]) -> SourceListing:
     """Ignore changed files of the running batch, which reports them itself."""
     changed = tuple(
-        facts for facts in looked.finding.changed if f"{name}:{facts.path}" not in taken
+        facts for facts in listed.finding.changed if f"{name}:{facts.path}" not in taken
     )
-    return replace(looked, finding=replace(looked.finding, changed=changed))
+    return replace(listed, finding=replace(listed.finding, changed=changed))
 
 
-def _with_noticed(looked: Looked, before: _Seen | None) -> Looked:
+def _with_noticed(listed: SourceListing, before: _Seen | None) -> SourceListing:
     """Keep track of files that a notification found before the listing did."""
     if before is None or not before.finding.noticed:
-        return looked
-    noticed = before.finding.noticed & {file.key for file in looked.finding.take}
-    return replace(looked, finding=replace(looked.finding, noticed=noticed))
+        return listed
+    noticed = before.finding.noticed & {file.key for file in listed.finding.take}
+    return replace(listed, finding=replace(listed.finding, noticed=noticed))
 
 
 def _without(seen: _Seen, keys: Collection[str]) -> _Seen:

@@ -98,11 +98,11 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MONTH = re.compile(r"\d{4}-\d\d")
 
 
-class NothingToLookAt(LakeError, code="nothing_to_look_at", whose=Whose.USER):
+class NothingToSample(LakeError, code="nothing_to_sample", whose=Whose.USER):
     """There is no usable file at a location."""
 
 
-class PlaceMissing(NothingToLookAt, ArgumentInvalid):
+class PlaceMissing(NothingToSample, ArgumentInvalid):
     """The location does not exist."""
 
 
@@ -142,7 +142,7 @@ def take(uri: str, options: StorageOptions, most: int = BYTES) -> Sample:
     why_not = {facts.path: why_not_ours(facts.path, meant) for facts in seen}
     ours = [facts for facts in seen if why_not[facts.path] is None]
     if not any(facts.size for facts in ours):
-        raise NothingToLookAt(_why_nothing(listed, ours), path=uri)
+        raise NothingToSample(_why_nothing(listed, ours), path=uri)
     files, unread = beginnings(reader, [facts for facts in ours if facts.size], most)
     return Sample(
         path=path,

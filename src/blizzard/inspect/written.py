@@ -48,7 +48,7 @@ def pipeline_lines(
     table: str,
     form: GuessedForm,
     columns: Sequence[GuessedColumn],
-    looked_at: str,
+    sampled: str,
     partition: str | None = None,
     renamed: Sequence[str] = (),
     inline: bool = False,
@@ -56,7 +56,7 @@ def pipeline_lines(
 ) -> Iterator[str]:
     """Yield the lines of a configuration for both programs, or for blizzard alone."""
     programs = "For blizzard alone" if inline else "One file for both programs"
-    yield f"# {programs}, generated from {looked_at}."
+    yield f"# {programs}, generated from {sampled}."
     yield ""
     yield "source:"
     yield f"  path: {_quoted(source)}"

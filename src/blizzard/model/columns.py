@@ -166,9 +166,9 @@ class _Growth:
         taken = {one.name.casefold() for one in fields}
         grown = list(fields)
         members: dict[str, list[tuple[Sequence[str | int], Seen]]] = {}
-        for (name, *rest), look in found:
+        for (name, *rest), seen in found:
             if isinstance(name, str):
-                members.setdefault(name, []).append((rest, look))
+                members.setdefault(name, []).append((rest, seen))
         for name, inside in members.items():
             place = places.get((name,))
             if place is not None:
@@ -183,10 +183,10 @@ class _Growth:
 
     def _made(self, name: str, found: _Found, path: FieldPath) -> Field | None:
         """Return a new field for paths to it and into it; None without a known type."""
-        for number, (rest, look) in enumerate(found, 1):
-            made = None if rest else self._column(name, look, path)
+        for number, (rest, seen) in enumerate(found, 1):
+            made = None if rest else self._column(name, seen, path)
             if rest and self.ids.get(field_id(path), path) == path:
-                struct = self._inside(Field(name=name, type=FieldType.STRUCT), [(rest, look)], path)
+                struct = self._inside(Field(name=name, type=FieldType.STRUCT), [(rest, seen)], path)
                 if struct.fields:
                     made = struct
                     self.room -= 1
@@ -195,8 +195,8 @@ class _Growth:
                 return self._inside(made, found[number:], path)
         return None
 
-    def _column(self, name: str, look: Seen, path: FieldPath) -> Field | None:
-        column = column_of(name, look)
+    def _column(self, name: str, seen: Seen, path: FieldPath) -> Field | None:
+        column = column_of(name, seen)
         if column is None:
             return None
         if len(path) + column.depth > DEEPEST_COLUMN + 1 or _count((column,)) > self.room:
@@ -216,10 +216,10 @@ class _Growth:
 
         Structs inside a map cannot grow, since they must have the same fields in every file.
         """
-        found = [(rest, look) for rest, look in found if rest]
+        found = [(rest, seen) for rest, seen in found if rest]
         items = field.items
         if field.type is FieldType.LIST and items is not None:
-            elements = [(rest[1:], look) for rest, look in found if rest[0] == ANY]
+            elements = [(rest[1:], seen) for rest, seen in found if rest[0] == ANY]
             return replace(field, items=self._inside(items, elements, (*path, items.name)))
         if field.type is FieldType.STRUCT and found:
             return replace(field, fields=self.fields(field.fields, found, path))

@@ -63,8 +63,8 @@ class DecodeLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookLimits:
-    """The limits of a quick look at a source; beyond them, the source is swept."""
+class ListingLimits:
+    """The limits of a quick listing of a source; beyond them, the source is swept."""
 
     names: int = 5000
     """Names to list per folder."""
@@ -161,7 +161,7 @@ class SourceSettings:
     """The least age of a file in seconds, so that its writer has finished."""
     on_change: OnChange = OnChange.ERROR
     late_window: float = 3600.0
-    """Seconds for which quick looks list a folder after its last arrival."""
+    """Seconds for which quick listings list a folder after its last arrival."""
     sweep_interval: float = 3600.0
     """The most seconds between two sweeps."""
     horizon: Window | None = None
@@ -263,7 +263,7 @@ class Sizing:
     worth_a_thread: int = mebibytes(4)
     """The least compressed size of a file that a separate thread decompresses if a core is idle."""
     decoding: DecodeLimits = field(default_factory=DecodeLimits)
-    looks: LookLimits = field(default_factory=LookLimits)
+    quick_listing: ListingLimits = field(default_factory=ListingLimits)
     snapshots: SnapshotLimits = field(default_factory=SnapshotLimits)
 
 

@@ -143,7 +143,7 @@ def _groups(store: Reader, waiting: WaitingFile, selected: SelectedLines) -> lis
 
 def table_of(settings: PipelineSettings) -> Snapshot | None:
     """Open the newest version of a pipeline's table; None if there is none."""
-    return tables.look_at(settings.sink.table_uri, settings.sink.storage_options)
+    return tables.newest_snapshot(settings.sink.table_uri, settings.sink.storage_options)
 
 
 def discard(

@@ -129,7 +129,7 @@ def linked_name(store: Located) -> Callable[[str], str | None]:
     def named(path: str) -> str | None:
         folder, _, name = path.rpartition("/")
         whole = f"{folder_of(folder)}/{name}"
-        if os.path.islink(root / path):  # noqa: PTH114 - a Path for each costs more than the look
+        if os.path.islink(root / path):  # noqa: PTH114 - a Path for each costs more than the check
             whole = os.path.realpath(whole)
         real = whole.removeprefix(base)
         return None if real in (path, whole) else real

@@ -29,7 +29,7 @@ AT_A_TIME = 100
 
 def named_files(uri: str, options: StorageOptions) -> frozenset[str]:
     """Return every file that a table's log adds or removes; empty without a log."""
-    table = LogReader(Reader(uri, options)).look() if is_there(uri) else None
+    table = LogReader(Reader(uri, options)).newest() if is_there(uri) else None
     return frozenset() if table is None else frozenset(read_log(table.store, table).paths)
 
 

@@ -247,12 +247,12 @@ class LogReader:
 
         Raise if the log is unreadable, or if penguin cannot write the table safely.
         """
-        snapshot = self.look()
+        snapshot = self.newest()
         if snapshot is not None:
             snapshot.check_writable()
         return snapshot
 
-    def look(self) -> Snapshot | None:
+    def newest(self) -> Snapshot | None:
         """Open the newest version, also of a table that penguin cannot write."""
         with self._cache.lock:
             found = self._cache.catch_up(self.store)

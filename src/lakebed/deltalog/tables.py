@@ -1,6 +1,6 @@
 """Queries on the newest version of a table, by its URI.
 
-A caller with several queries opens the table once (`look_at`), so that all answers are of one
+A caller with several queries opens the table once, so that all answers are of one
 version. Arrow and deltalake are loaded only by the queries that need them. Errors of deltalake,
 including panics of its core, become ours.
 """
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 
-def look_at(uri: str, options: StorageOptions) -> Snapshot | None:
+def newest_snapshot(uri: str, options: StorageOptions) -> Snapshot | None:
     """Return the newest version of a table; None without a table."""
-    return LogReader(Reader(uri, options)).look() if is_there(uri) else None
+    return LogReader(Reader(uri, options)).newest() if is_there(uri) else None
 
 
 def require_writable(uri: str, options: StorageOptions) -> None:
@@ -50,7 +50,7 @@ def replaceable(uri: str, options: StorageOptions) -> Snapshot | None:
 
     Raise TableUnsupported if penguin could not commit the replacement of any file.
     """
-    table = look_at(uri, options)
+    table = newest_snapshot(uri, options)
     if table is None:
         return None
     table.check_writable()
@@ -69,13 +69,13 @@ def replaceable(uri: str, options: StorageOptions) -> Snapshot | None:
 
 def last_committed(uri: str, options: StorageOptions, pipeline: str, journal: str) -> int | None:
     """Return the last committed entry of a journal; None if none is committed."""
-    table = look_at(uri, options)
+    table = newest_snapshot(uri, options)
     return None if table is None else table.committed(pipeline, journal)
 
 
 def file_retention(uri: str, options: StorageOptions) -> timedelta:
     """Return the retention of files that a table's log does not name; the default without one."""
-    table = look_at(uri, options)
+    table = newest_snapshot(uri, options)
     return retention({} if table is None else table.facts.configuration)
 
 
@@ -144,7 +144,7 @@ class TablePreview:
 
 def preview(uri: str, *, rows: int, options: StorageOptions | None = None) -> TablePreview:
     """Return the counts and first rows of a table's newest version."""
-    snapshot = look_at(uri, options or StorageOptions())
+    snapshot = newest_snapshot(uri, options or StorageOptions())
     if snapshot is None:
         raise ObjectMissing("there is no Delta table here", path=uri)
     columns = tuple(field["name"] for field in snapshot.facts.schema["fields"])

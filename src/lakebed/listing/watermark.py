@@ -101,7 +101,7 @@ def named_at(path: str) -> int | None:
     return None if found is None else UUID(found).int >> 80
 
 
-def look_from(watermark: str | None, late: timedelta) -> str | None:
+def list_after(watermark: str | None, late: timedelta) -> str | None:
     """Return the name in a folder after which to list; None for its start."""
     at = None if watermark is None else named_at(watermark)
     if at is None:
@@ -147,7 +147,7 @@ def plan_above(
             return []
         if watermark is None:
             return [Range(prefix=folder)]
-        start = look_from(watermark, windows.late) or ""
+        start = list_after(watermark, windows.late) or ""
         return [
             Range(
                 prefix=folder,

@@ -219,8 +219,8 @@ function stateCell(item, now) {
   const batch = item.current_batch;
   const badge = w.stateBadge(item.state);
   if (!batch) {
-    const looks = item.next_look_at ? `lists again at ${format.clock(item.next_look_at, now)}` : null;
-    return h("div.state-cell", { title: looks }, badge);
+    const next = item.next_listing_at ? `lists again at ${format.clock(item.next_listing_at, now)}` : null;
+    return h("div.state-cell", { title: next }, badge);
   }
   const done = format.percent(batch.read_bytes, batch.bytes);
   return h(

@@ -73,7 +73,7 @@ function lead(summary) {
 }
 
 function figures(summary, ctx) {
-  const next = summary.next_look_at;
+  const next = summary.next_listing_at;
   return h(
     "dl.figures",
     { key: "figures" },

@@ -231,7 +231,7 @@ def _pane(pipeline: PipelineSummary, now: datetime) -> Iterator[Text]:
         yield from _problem("", problem, now)
     batch = pipeline.current_batch
     if batch is None:
-        left = _age(pipeline.next_look_at, now)
+        left = _age(pipeline.next_listing_at, now)
         then = "" if left is None else f"; the next poll is in {took(max(0.0, -left))}"
         yield Text(f"No batch is running{then}.", "dim")
     else:

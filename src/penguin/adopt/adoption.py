@@ -161,7 +161,7 @@ class Adopter:
     """Files without read permission; not cached, since permissions change without changing the
     file."""
 
-    def look(self) -> Adoption:
+    def plan(self) -> Adoption:
         """Return what would be adopted, or why not. Write nothing to the folder."""
         before = self._before()
         if before is not None:

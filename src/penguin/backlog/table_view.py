@@ -241,7 +241,7 @@ class TableView:
 
 
 @dataclass(slots=True, kw_only=True)
-class LookCache:
+class InspectionCache:
     """Documents cached between inspections: each is read again only after it changes."""
 
     metas: KnownDocuments[Pending] = field(default_factory=KnownDocuments)
@@ -255,7 +255,7 @@ def inspect(
     store: Reader,
     log: LogReader,
     *,
-    cache: LookCache | None = None,
+    cache: InspectionCache | None = None,
     search: ForeignSearch | None = None,
 ) -> TableView:
     """Read receipts, then folders and metas, then the log, then the journals.
@@ -263,7 +263,7 @@ def inspect(
     Metas are read where they count, and at the first inspection: an earlier hand-off may have left
     some whose entries are committed.
     """
-    cache = cache or LookCache()
+    cache = cache or InspectionCache()
     pipelines = read_pipelines(store, settings.discovery, known_protocol=cache.protocol)
     if search is not None and is_scanned(pipelines, settings):
         search.scan(store, log)

@@ -66,7 +66,7 @@ def adopt(
         if store is None:
             refuse(f"there is no folder {place}")
         adopter = Adopter(settings=settings, wanted=wanted, store=store, clock=Clock())
-        found = adopter.adopt() if sure else adopter.look()
+        found = adopter.adopt() if sure else adopter.plan()
     call.show(_text(place, found), _document(place, found))
     call.fail_if(found.troubles)
     if not found.troubles and not sure and found.version is None:

@@ -35,7 +35,7 @@ def history(
     for table in call.tables():
         with call.guard(table.name):
             reader = written(table, open_reader(table))
-            snapshot = LogReader(reader).look()
+            snapshot = LogReader(reader).newest()
             commits = [] if snapshot is None else read_commits(reader, snapshot.version, count)
             documents = ({"table": table.name, **commit_document(each)} for each in commits)
             call.show(_text(table.name, commits), *documents)

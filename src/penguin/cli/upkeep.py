@@ -72,7 +72,7 @@ def vacuum(
             order = VacuumOrder(settings=table, older_than=span, ignore_retention=ignore_retention)
             with call.store(table) as found_store:
                 store = written(table, found_store)
-                found = order.carry_out(store) if sure else order.look(store)
+                found = order.carry_out(store) if sure else order.plan(store)
             call.show(
                 _vacuum_text(table, found, sure=sure), vacuum_document(table, found, sure=sure)
             )
@@ -155,7 +155,7 @@ def fsck(
             if sure and is_empty_log(store):
                 store.delete(log_version(0))
             found = None
-            if LogReader(store).look() is not None:
+            if LogReader(store).newest() is not None:
                 if not repair:
                     found = Repaired(checked=check(store))
                 else:

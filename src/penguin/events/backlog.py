@@ -76,7 +76,7 @@ class BacklogSeen(TableEvent, level=Level.TRACE):
             yield self.reading("penguin_table_version", self.version)
 
 
-class FilesLookedAt(TableEvent, level=Level.TRACE, says="inspected {done} of {files:#file}"):
+class FilesInspected(TableEvent, level=Level.TRACE, says="inspected {done} of {files:#file}"):
     """The files of the next commit are being checked, before it is made."""
 
     done: int

@@ -207,7 +207,7 @@ def ignored_files(
     def skip(name: str, _oddity: Oddity) -> None:
         odd.update([name] if may_hold_data(name) else [])
 
-    known = _log_of(store, log.look())
+    known = _log_of(store, log.newest())
     listed = objects(store, odd=skip, enters=may_be_entered, into_links=False)
     unknown = {
         facts.path: facts
@@ -220,7 +220,7 @@ def ignored_files(
     complete = next(listed, None) is None
     if unknown:
         # Files committed while the folders were listed do not count.
-        known = _log_of(store, log.look(), known)
+        known = _log_of(store, log.newest(), known)
         unknown = {path: facts for path, facts in unknown.items() if path not in known.paths}
     maybe_ours = [facts for facts in unknown.values() if file_id(facts.path) is not None]
     ours = {facts.path for facts in maybe_ours[most_read:]}

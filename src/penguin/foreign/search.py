@@ -344,7 +344,7 @@ class ForeignSearch:
         if first is None and back is None:
             return rules.Horizon()
         if self._known is None:
-            table = log.look()
+            table = log.newest()
             self._known = None if table is None else read_log(store, table, None)
         return rules.Horizon.over(first, back, self._known.paths if self._known is not None else ())
 

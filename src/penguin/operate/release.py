@@ -78,7 +78,7 @@ class HeldFileOperations(TableOperation):
 
     def held(self) -> frozenset[str]:
         """Name the files that are held now."""
-        return frozenset(one.name for one in self._look()[1].held)
+        return frozenset(one.name for one in self._read_table()[1].held)
 
     def release(self, names: frozenset[str] | None) -> Settlement:
         """Commit held files, all or the named ones, as far as the table can hold them.
@@ -171,7 +171,7 @@ class HeldFileOperations(TableOperation):
         pipelines = read_pipelines(self.store, self.settings.discovery).receipts
         return contested(self.store, pipelines, table.transaction)
 
-    def _look(self) -> tuple[WritableTable | None, HeldFiles]:
+    def _read_table(self) -> tuple[WritableTable | None, HeldFiles]:
         """Read the metas of held files, then the log, which decides what they mean."""
         metas = read_held(self.store)
         table = self.open_log(self.store).open()
@@ -185,7 +185,7 @@ class HeldFileOperations(TableOperation):
         """Plan and commit; return the plan, its version, and the files held before."""
         committer = self.committer()
         for _ in range(MOST_TRIES):
-            table, held_files = self._look()
+            table, held_files = self._read_table()
             plan = None if table is None else plan_of(table, held_files.held)
             delete_metas(self.store, held_files.stale)
             if plan is None:

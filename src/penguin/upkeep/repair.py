@@ -63,11 +63,11 @@ class RepairOrder:
     """Whether to remove files whose rows `blizzard redo` cannot read again."""
     even_all: bool = False
     """Whether to go on although none of many files exists."""
-    look: Callable[[Store], Checked] = field(default=check)
+    inspect: Callable[[Store], Checked] = field(default=check)
 
     def plan(self, store: Store) -> Repaired:
         """Return what would be removed; raise if rows would be lost by it."""
-        found = self.look(store)
+        found = self.inspect(store)
         self._refuse_nothing_left(found, store)
         lost = [file for file in found.missing if not is_read_again(file)]
         refuse_unknown(lost, store.uri)

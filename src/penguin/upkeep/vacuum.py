@@ -197,7 +197,7 @@ class Vacuum:
             chosen = self._without_nested(nested, chosen)
             yield from filter(None, [self._without_leftovers(chosen)])
 
-    def look(self) -> VacuumReport:
+    def plan(self) -> VacuumReport:
         """Return the totals of the files that may be deleted."""
         for files in self.batches():
             self.report.count(files)
@@ -341,21 +341,21 @@ class VacuumOrder:
     ignore_retention: bool = False
     """Whether that may be less than the table's retention."""
 
-    def look(self, store: Reader) -> VacuumReport | None:
+    def plan(self, store: Reader) -> VacuumReport | None:
         """Return what would be deleted; None without a table. Write nothing."""
-        return self._look(store, self.clock.now())
+        return self._plan(store, self.clock.now())
 
     def carry_out(self, store: Store) -> VacuumReport | None:
         """Delete the files and return what was deleted; None without a table.
 
         If it is killed, the next vacuum finishes the work.
         """
-        table = LogReader(store).look()
+        table = LogReader(store).newest()
         if table is None:
             return None
         keeps, older_than = self._age(table)  # A refused order writes nothing.
         now = store_time(store, self.clock.now())
-        seen = self._look(store, now)
+        seen = self._plan(store, now)
         if seen is None or not seen.files:
             return seen
         to_do = {"numFilesToDelete": str(seen.files), "sizeOfDataToDelete": str(seen.bytes)}
@@ -369,13 +369,13 @@ class VacuumOrder:
             self._record(store, END, {"status": status}, gone)
         return done
 
-    def _look(self, store: Reader, now: datetime) -> VacuumReport | None:
-        table = LogReader(store).look()
+    def _plan(self, store: Reader, now: datetime) -> VacuumReport | None:
+        table = LogReader(store).newest()
         if table is None:
             return None
         log_needs.refuse_unknown(table)
         keeps, older_than = self._age(table)
-        return Vacuum(self.settings, store, before(now, older_than), keeps).look()
+        return Vacuum(self.settings, store, before(now, older_than), keeps).plan()
 
     def _age(self, table: Snapshot) -> tuple[timedelta, timedelta]:
         """Return the table's retention, and the minimum age for this order."""

@@ -161,7 +161,7 @@ def test_a_quick_look_never_takes_a_file_for_gone(desk):
             unfinished=before,
             now=NOON,
         )
-        found = lister.look(context)
+        found = lister.discover(context)
         failed = resting({"default": found}, [each.record for each in before.values()])
         return found.swept, [each.path for each in found.gone], failed
 

@@ -133,6 +133,6 @@ def test_init_shows_that_it_reads(monkeypatch, terminal):
         store.answer = answer
         monkeypatch.setenv("AWS_ENDPOINT_URL", store.address)
         with redirect_stderr(terminal):
-            found, read = init.look("s3://b/in", 1000)
+            found, read = init.read_samples("s3://b/in", 1000)
     assert seen == [True]
     assert (found.names, len(read.records)) == (("a.ndjson",), 1)

@@ -246,7 +246,7 @@ def test_what_runs_now_is_shown_while_it_runs(lake):
         assert clicks["current_batch"] is None
         assert (clicks["state"], clicks["health"]) == ("failing", "failing")
         assert clicks["problems"][0]["message"] == "no space"
-        assert orders["next_look_at"] is not None
+        assert orders["next_listing_at"] is not None
 
 
 def test_an_error_that_nobody_foresaw_is_not_quoted(lake):
@@ -273,7 +273,7 @@ def test_data_needs_the_token_and_the_page_does_not(lake):
 
 def _lookers():
     """Threads that look at journals and tables; those that answer a request may end at any time."""
-    return {each for each in threading.enumerate() if each.name == "live look"}
+    return {each for each in threading.enumerate() if each.name == "live refresh"}
 
 
 def test_nothing_is_looked_at_while_nobody_asks(lake):
@@ -281,10 +281,10 @@ def test_nothing_is_looked_at_while_nobody_asks(lake):
         before = _lookers()
         emit(StepFinished(who="orders", found=False))
         pages.get("/metrics")
-        assert site.looks == 0
+        assert site.requests == 0
         assert _lookers() <= before
         pages.get("/api/v1/overview")
-        assert site.looks == 1
+        assert site.requests == 1
 
 
 def test_either_program_serves_and_asks_the_other_for_its_part(tmp_path):

@@ -185,7 +185,7 @@ def test_what_is_read_without_the_library_is_what_the_library_reads(ready, kind,
             log_version(3 + number),
             json.dumps({"txn": {"appId": "theirs", "version": number}}).encode(),
         )
-    found = LogReader(ready.store).look()
+    found = LogReader(ready.store).newest()
     assert found is not None
     metadata, protocol = by_library.metadata(), by_library.protocol()
     assert (found.version, found.id) == (2 + more, str(metadata.id))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakebed.clock import Clock
-from lakebed.deltalog.tables import look_at, preview
+from lakebed.deltalog.tables import newest_snapshot, preview
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.layout import data_file, journal_entry
@@ -15,7 +15,7 @@ from lakebed.storage.store import Reader
 from lakebed.telemetry.events import Level
 from penguin.committer import CommitMade, Committer
 from penguin.delta.table import Log
-from penguin.events.backlog import BacklogSeen, FilesLookedAt, TableWatched
+from penguin.events.backlog import BacklogSeen, FilesInspected, TableWatched
 from penguin.pipeline import InlineCommitter
 from penguin.service import watched
 from penguin.status import explain
@@ -174,12 +174,12 @@ def test_blizzard_can_commit_inline_and_ask_the_log(table):
     journal = table.journal()
     options = StorageOptions()
     uri = str(table.root)
-    assert look_at(uri, options) is None
-    assert look_at(f"{uri}/nowhere", options) is None
+    assert newest_snapshot(uri, options) is None
+    assert newest_snapshot(f"{uri}/nowhere", options) is None
     journal.batch(rows_of(1))
     assert InlineCommitter.of(None, uri, options, emit=lambda _: None, clock=Clock())() == 1
     assert commit_table(table.settings(), table.store, lambda _: None, Clock()) == 0
-    found = look_at(uri, options)
+    found = newest_snapshot(uri, options)
     assert found is not None
     assert found.knows("events")
     assert not found.knows("other")
@@ -219,7 +219,7 @@ def test_thousands_of_waiting_files_are_committed_in_a_few_commits(table):
     penguin = Penguin(table, options={"max_files_per_commit": 1200}).drain()
     assert (penguin.run.totals.commits, penguin.run.totals.files) == (3, 3000)
     assert max(event.files for event in penguin.events if isinstance(event, BacklogSeen)) == 1200
-    looked = [event for event in penguin.events if isinstance(event, FilesLookedAt)]
+    looked = [event for event in penguin.events if isinstance(event, FilesInspected)]
     assert (looked[-1].done, looked[-1].files) == (600, 600)
     assert max(event.done for event in looked) == 1200
 

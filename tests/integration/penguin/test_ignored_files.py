@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from lakebed.clock import uuid7
 from lakebed.layout import timed_id
-from lakebed.listing.watermark import look_from
+from lakebed.listing.watermark import list_after
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy, Handoff
@@ -83,7 +83,7 @@ def test_the_late_window_begins_below_every_name_of_its_millisecond():
     at = int(NOON.timestamp() * 1000)
     lowest = f"{uuid7(at, bytes(10))}"
     odd = f"{lowest[:14]}7000-0000-000000000000.parquet"
-    start = look_from(f"{lowest}.parquet", NOON - NOON)
+    start = list_after(f"{lowest}.parquet", NOON - NOON)
     assert start is not None
     assert start < odd
 

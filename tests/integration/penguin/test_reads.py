@@ -7,7 +7,7 @@ import pytest
 
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.events.backlog import FilesLookedAt
+from penguin.events.backlog import FilesInspected
 from penguin.foreign.search import TELL_EVERY
 from tests.support.foreign import Directory, Visitor
 from tests.support.tables import Penguin, TableDirectory, rows_of
@@ -83,5 +83,5 @@ def test_it_is_told_how_far_the_look_into_many_files_is(tmp_path):
     for _ in range(TELL_EVERY):
         (table.root / table.path()).write_bytes(body)
     penguin = table.penguin().drain()
-    told = [(said.done, said.files) for said in penguin.told(FilesLookedAt)]
+    told = [(said.done, said.files) for said in penguin.told(FilesInspected)]
     assert told == [(TELL_EVERY, TELL_EVERY + 1), (TELL_EVERY + 1, TELL_EVERY + 1)]

@@ -45,7 +45,7 @@ def active(table: TableDirectory) -> set[str]:
 
 def looked(table: TableDirectory, **given: Any) -> VacuumReport:
     """Return what would be deleted."""
-    seen = order(table.settings(), **given).look(table.store)
+    seen = order(table.settings(), **given).plan(table.store)
     assert seen is not None
     return seen
 
@@ -215,7 +215,7 @@ def test_less_than_the_table_says_is_refused(table: TableDirectory) -> None:
     table.delta().alter.set_table_properties({RETENTION: "interval 30 days"})
     assert vacuumed(table.settings(), table.store).files == 0
     with pytest.raises(VacuumRefused, match="keeps files for 30 days"):
-        order(table.settings(), older_than=timedelta(days=14)).look(table.store)
+        order(table.settings(), older_than=timedelta(days=14)).plan(table.store)
     forced = carried_out(table, older_than=timedelta(days=14), ignore_retention=True)
     assert forced.files == 2
 
@@ -224,7 +224,7 @@ def test_a_retention_that_nobody_can_read_deletes_nothing(table: TableDirectory)
     """HOLES L31."""
     edit(table, 0, lambda text: text.replace("interval 14 days", "a week"))
     with pytest.raises(VacuumRefused, match="cannot read"):
-        order(table.settings()).look(table.store)
+        order(table.settings()).plan(table.store)
 
 
 def test_a_clock_of_ours_that_is_ahead_makes_no_file_older(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_a_feature_that_nobody_here_knows_deletes_nothing(table: TableDirectory)
         ),
     )
     with pytest.raises(TableUnsupported, match="filesElsewhere"):
-        order(table.settings()).look(table.store)
+        order(table.settings()).plan(table.store)
 
 
 def test_what_is_restored_meanwhile_stays(table: TableDirectory) -> None:

@@ -38,7 +38,7 @@ class Site:
         self.now += timedelta(seconds=1)
         lookup = self.history.lookup()
         context = DiscoveryContext(store=self.reader, lookup=lookup, unfinished={}, now=self.now)
-        return self.lister.look(context)
+        return self.lister.discover(context)
 
     def look(self) -> list[str]:
         finding = self.finding()
@@ -146,7 +146,7 @@ def look_at(reader: Reader) -> Finding:
     lister = SourceLister(source=source_settings("in"), template=None, partition_fields={})
     now = datetime.now(UTC) + timedelta(hours=2)
     context = DiscoveryContext(store=reader, lookup=Ledger().lookup(), unfinished={}, now=now)
-    return lister.look(context)
+    return lister.discover(context)
 
 
 @pytest.mark.parametrize("inside", ["in", ""])

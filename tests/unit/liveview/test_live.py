@@ -109,14 +109,14 @@ def test_a_step_that_fails_is_a_problem_until_one_is_well(live):
     live.emit(StepFailed(who="events", code="store_full", error="no space", next_try_secs=2.0))
     part = of(live)
     assert (part.state, part.problems[0].code) == ("failing", "store_full")
-    assert part.next_look_at == "2024-01-01T12:00:02.000Z"
+    assert part.next_listing_at == "2024-01-01T12:00:02.000Z"
     live.emit(StepFinished(who="events", found=False))
     live.emit(NextStepDue(who="events", seconds=10.0))
     assert (of(live).state, of(live).problems) == ("idle", [])
     live.emit(SourcesListed(pipeline="events", pending=4, oldest=1.0, resting=0))
     assert (of(live).state, of(live).waiting) == ("idle", 4)
     live.emit(LastStepTaken(who="events"))
-    assert (of(live).state, of(live).next_look_at) == ("stopped", None)
+    assert (of(live).state, of(live).next_listing_at) == ("stopped", None)
 
 
 def test_a_table_is_stopped_by_one_of_its_pipelines_until_that_is_mended():

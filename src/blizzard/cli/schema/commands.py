@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from blizzard.cli.call import PipelineCall, document_of
-from blizzard.cli.init import SampleSize, look, warn
+from blizzard.cli.init import SampleSize, read_samples, warn
 from blizzard.cli.rows.rewriting import RewriteCommand, file_documents, schema_check
 from blizzard.cli.run.dry_run import explain
 from blizzard.inspect import sample
@@ -182,7 +182,7 @@ def schema_infer(
             place = checked_location(uri)
         except ValueError as wrong:
             refuse(f"URI: {wrong}")
-        found = columns_in(look(place, most, call.output)[1].records)
+        found = columns_in(read_samples(place, most, call.output)[1].records)
     else:
         with call.one() as settings:
             found = _waiting(settings, most)
@@ -231,7 +231,7 @@ def _waiting(settings: PipelineSettings, most: int) -> tuple[GuessedColumn, ...]
         troubles += [*unread, *found.strange]
     warn(troubles)
     if not records:
-        raise sample.NothingToLookAt(
+        raise sample.NothingToSample(
             "no waiting file has JSON objects; blizzard --dry-run lists the files, and blizzard "
             "schema infer URI reads others"
         )
@@ -253,7 +253,7 @@ def _diff(call: PipelineCall, settings: PipelineSettings) -> None:
         sink.template.keys if sink.template else (),
         mode_is_known=mode_is_known,
     )
-    last, table = present.last, tables.look_at(sink.table_uri, sink.storage_options)
+    last, table = present.last, tables.newest_snapshot(sink.table_uri, sink.storage_options)
     found = differences(
         present.schema.delta(),
         # Entry 0 holds no file: its columns are not binding.

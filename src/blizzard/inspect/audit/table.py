@@ -80,7 +80,7 @@ class _Audit:
             self.differences += self.log.differences
             self._check_journals()
             self.differences += self.files.finish()
-            self.differences += look_at_objects(self.store, self.files, deep=self.deep)
+            self.differences += check_objects(self.store, self.files, deep=self.deep)
         return Audit(
             version=None if history is None else history.last,
             history_since=None if history is None else _begins(history),
@@ -215,7 +215,7 @@ def _begins(history: LogHistory) -> int:
     return history.first if history.gone else max(0, history.first - 1)
 
 
-def look_at_objects(store: Reader, files: FileBooks, *, deep: bool) -> Iterator[Difference]:
+def check_objects(store: Reader, files: FileBooks, *, deep: bool) -> Iterator[Difference]:
     """Compare every active or waiting file with its object.
 
     One listing gives existence and size; only objects missing from it are requested by name. `deep`

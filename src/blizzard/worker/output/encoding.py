@@ -113,7 +113,7 @@ class Encoding:
         return {"compression": compression, "use_dictionary": repeating}
 
 
-LookAt = Callable[[pa.Table], Encoding]
+ChooseEncoding = Callable[[pa.Table], Encoding]
 """Chooses the encoding of some rows."""
 
 

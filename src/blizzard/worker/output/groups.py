@@ -18,7 +18,7 @@ from blizzard.model.source.file import SourceFile
 from blizzard.model.source.part_way import failed, untouched
 from blizzard.model.work import ClosedFile, Work, WorkUnit
 from blizzard.worker.ndjson.lines import CombinedFiles, Decoded
-from blizzard.worker.output.encoding import LookAt
+from blizzard.worker.output.encoding import ChooseEncoding
 from blizzard.worker.output.origins import (
     Cutter,
     Slice,
@@ -238,11 +238,13 @@ class OutputGroups:
         schema = columns.stored().arrow()
         stamps = None if stamp is None else Stamps(stamp, self._uri_of)
 
-        def for_partition(values: PartitionValues, look_at: LookAt | None = None) -> RollingWriter:
+        def for_partition(
+            values: PartitionValues, choose: ChooseEncoding | None = None
+        ) -> RollingWriter:
             return self._new_rolling(
                 schema=schema,
                 partition_values=values,
-                look_at=look_at,
+                choose=choose,
                 stamps=stamps,
                 mapping=work.mapping,
             )

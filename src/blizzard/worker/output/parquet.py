@@ -18,7 +18,7 @@ from blizzard.model.settings import RollingPolicy
 from blizzard.model.source.forecast import FULL_ENOUGH
 from blizzard.model.work import ClosedFile
 from blizzard.worker.output.encoding import (
-    LookAt,
+    ChooseEncoding,
     as_physical,
     encoding_of,
     fields_in,
@@ -82,12 +82,12 @@ class RollingWriter:
         folder: Path,
         clock: Clock,
         partition_values: PartitionValues | None = None,
-        look_at: LookAt | None = None,
+        choose: ChooseEncoding | None = None,
         stamps: Stamps | None = None,
         mapping: ColumnMapping | None = None,
     ) -> None:
         self._partition_values = partition_values or {}
-        self._look_at = look_at or partial(encoding_of, codec=policy.codec)
+        self._choose = choose or partial(encoding_of, codec=policy.codec)
         self._stamps = stamps
         self._mapping = mapping
         self._names: dict[str, str] = {}
@@ -249,7 +249,7 @@ class RollingWriter:
         rows = stamped if self._mapping is None else as_physical(stamped, self._mapping)
         if self._open is None:
             name = self._clock.fresh_id()
-            encoding = self._look_at(table)
+            encoding = self._choose(table)
             if self._stamps:
                 repeating = (*encoding.repeating, *self._stamps.names)
                 encoding = replace(encoding, repeating=repeating)

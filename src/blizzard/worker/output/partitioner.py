@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from blizzard.model.event_time import DAY, RefusedRow, RowPartitions
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.work import ClosedFile
-from blizzard.worker.output.encoding import SAMPLE_ROWS, Encoding, LookAt, encoding_of
+from blizzard.worker.output.encoding import SAMPLE_ROWS, ChooseEncoding, Encoding, encoding_of
 from blizzard.worker.output.origins import Cutter, spread
 from blizzard.worker.output.parquet import RollingWriter, batch_cost
 from lakebed.clock import Clock
@@ -204,8 +204,8 @@ MAX_OPEN_FILES = 64
 often 1,024 descriptors; each file takes up to its target size on the local disk."""
 
 
-ForPartition = Callable[[PartitionValues, LookAt], RollingWriter]
-"""Opens the writer of one partition; `LookAt` chooses the encoding of its columns."""
+ForPartition = Callable[[PartitionValues, ChooseEncoding], RollingWriter]
+"""Opens the writer of one partition; `ChooseEncoding` chooses the encoding of its columns."""
 
 
 @dataclass(kw_only=True, eq=False)

@@ -14,7 +14,7 @@ from blizzard.discover.hinted import MOST_HEADS
 from blizzard.discover.schedule import Pace
 from blizzard.events import FilesFoundBy, FilesNoticed
 from blizzard.model.notices import Hint
-from blizzard.model.settings import LookLimits, RollingPolicy, Sizing
+from blizzard.model.settings import ListingLimits, RollingPolicy, Sizing
 from blizzard.model.source.form import split
 from blizzard.notices.queue import Inbox
 from blizzard.pipeline import Pipeline
@@ -103,7 +103,7 @@ class Site:
 
     def list_pages_of(self, names: int) -> None:
         """Let one request list so many names, from the next start on."""
-        sizing = Sizing(looks=LookLimits(page=names))
+        sizing = Sizing(quick_listing=ListingLimits(page=names))
         self.bench.settings = replace(self.bench.settings, sizing=sizing)
 
     def land(self, *names: str) -> None:
@@ -231,7 +231,7 @@ def test_a_file_that_is_too_young_is_taken_as_soon_as_it_is_not(
     os.utime(site.root / "a.ndjson", (at, at))
     site.hint("a.ndjson")
     assert not site.step()
-    assert site.pipeline.until_next_look() == pytest.approx(left)
+    assert site.pipeline.until_next_listing() == pytest.approx(left)
     site.bench.hands.at += left + 1
     assert site.step()
     assert site.ingested() == ["a.ndjson"]
@@ -272,7 +272,7 @@ def test_a_changed_object_is_treated_by_the_rule_for_changes(
 def test_a_message_before_its_object_is_visible(site: Site):
     site.hint("a.ndjson")
     assert not site.step()
-    assert site.pipeline.until_next_look() == pytest.approx(1)
+    assert site.pipeline.until_next_listing() == pytest.approx(1)
     site.land("a.ndjson")
     site.bench.hands.at += 2
     assert site.step()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from blizzard.discover.finding import Reason
-from blizzard.model.settings import LookLimits
+from blizzard.model.settings import ListingLimits
 from lakebed.errors import StoreUnavailable
 from tests.support.builders import failure, record
 from tests.support.site import HOUR, QUICK, SECOND, Site, flat, taken
@@ -147,7 +147,7 @@ def test_a_failed_file_that_is_due_is_taken_though_no_range_lists_it():
 
 def test_a_file_that_rests_keeps_no_mark_from_moving():
     """L04: one file that fails for days does not make every look a sweep."""
-    site = Site(flat(50), limits=LookLimits(page=1, names=10))
+    site = Site(flat(50), limits=ListingLimits(page=1, names=10))
     site.finish(*site.bucket.names[1:])
     bad = record("00000000.ndjson", etag="e-00000000.ndjson", failure=failure(retryable=True))
     site.fail(bad)
@@ -172,7 +172,7 @@ def test_a_sweep_is_made_in_time_and_at_once_when_the_clock_was_set_back():
 
 
 def test_a_folder_with_more_live_names_than_are_kept_is_left_to_the_sweeps():
-    site = Site(limits=LookLimits(page=1, names=10))
+    site = Site(limits=ListingLimits(page=1, names=10))
     site.arrive(*flat(100))
     site.finish(*site.bucket.names)
     site.look()

@@ -12,7 +12,7 @@ from blizzard.discover.cursor import ListingCursor
 from blizzard.discover.finding import Finding, Reason
 from blizzard.discover.lister import SKIPPED
 from blizzard.journal import segments
-from blizzard.model.settings import LookLimits
+from blizzard.model.settings import ListingLimits
 from blizzard.model.source.form import SourcePattern
 from lakebed.listing.lookback import Window
 from lakebed.listing.watermark import Range
@@ -75,7 +75,7 @@ def beside_folders(count: int) -> list[str]:
 @pytest.mark.parametrize("layout", [flat, by_day, in_folders, beside_folders])
 def test_a_backlog_of_many_batches_is_listed_once(layout, fresh, once):
     """W18: a look goes on where the one before stopped, and no step waits for a listing."""
-    site = Site(layout(2_000), max_files_per_batch=100, limits=LookLimits(page=100))
+    site = Site(layout(2_000), max_files_per_batch=100, limits=ListingLimits(page=100))
     site.bucket.page = 100
     if fresh:
         site.bucket.modified = dict.fromkeys(site.bucket.names, site.now)
@@ -155,7 +155,7 @@ def test_a_small_source_is_always_looked_at_whole():
 @pytest.mark.parametrize("once", [True, False], ids=["once", "polling"])
 def test_a_look_goes_on_only_from_what_is_journaled(once):
     """L11: the files of a batch that failed, or that it left, come again; none is passed by."""
-    site = Site(flat(30), max_files_per_batch=4, limits=LookLimits(page=1, names=12))
+    site = Site(flat(30), max_files_per_batch=4, limits=ListingLimits(page=1, names=12))
     backlog = Backlog(site, once=once)
     done = backlog.batch()
     backlog.found()
@@ -172,7 +172,7 @@ def test_a_look_goes_on_only_from_what_is_journaled(once):
 
 def test_what_lands_below_a_sweep_that_never_ends_is_found_within_the_sweep_interval():
     """L08, L22: files land behind the sweep faster than batches read them."""
-    site = Site(flat(40), max_files_per_batch=4, sweep_interval=600, limits=LookLimits(page=1))
+    site = Site(flat(40), max_files_per_batch=4, sweep_interval=600, limits=ListingLimits(page=1))
     site.bucket.page = 4
     backlog = Backlog(site)
     backlog.batch()
@@ -187,7 +187,7 @@ def test_what_lands_below_a_sweep_that_never_ends_is_found_within_the_sweep_inte
 
 def test_the_last_names_have_their_turn_though_batches_are_filled_by_what_lands_before_them():
     """L08: each sweep comes further than the one before it, however many of them are made."""
-    site = Site(flat(16), max_files_per_batch=4, sweep_interval=300, limits=LookLimits(page=1))
+    site = Site(flat(16), max_files_per_batch=4, sweep_interval=300, limits=ListingLimits(page=1))
     site.bucket.page = 4
     backlog = Backlog(site)
     read: set[str] = set()

@@ -13,7 +13,7 @@ from blizzard.discover.schedule import THINK_AGAIN_SECS, Pace
 from blizzard.events import SourceFileOverwritten
 from blizzard.execute.runner import RunFailed
 from blizzard.journal.ledger import Ledger
-from blizzard.model.settings import LookLimits, RollingPolicy, Sizing
+from blizzard.model.settings import ListingLimits, RollingPolicy, Sizing
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.pipeline import Pipeline
 from lakebed.errors import StoreUnavailable
@@ -82,7 +82,7 @@ class Sources:
 
 
 def sources_of(
-    root: Path, *, once: bool = False, page: int = LookLimits().page, **intervals: float
+    root: Path, *, once: bool = False, page: int = ListingLimits().page, **intervals: float
 ) -> Sources:
     """Build a pipeline over a folder per interval; one request lists `page` names."""
     for name in intervals:
@@ -92,7 +92,7 @@ def sources_of(
         for name, secs in intervals.items()
     )
     settings = replace(pipeline_settings(root / "x", root / "table"), sources=made)
-    settings = replace(settings, sizing=Sizing(looks=LookLimits(page=page)))
+    settings = replace(settings, sizing=Sizing(quick_listing=ListingLimits(page=page)))
     settings = replace(settings, sink=replace(settings.sink, rolling=AT_ONCE))
     return Sources(root, Bench(settings, once=once, hands=Hands(at=4_000_000_000.0)))
 
@@ -112,7 +112,7 @@ def test_each_source_is_looked_at_at_its_own_pace(tmp_path: Path) -> None:
     pipeline.step()
     assert sources.looked() == ["quick", "slow"]
     for waited in (10, 20, 30, 40, 50):
-        assert pipeline.until_next_look() == 10
+        assert pipeline.until_next_listing() == 10
         sources.bench.hands.at += 10
         pipeline.step()
         assert sources.looked() == ["quick"], waited
@@ -132,7 +132,7 @@ def test_files_of_a_source_that_is_not_due_are_known_from_its_last_look(tmp_path
     pipeline = sources.pipeline()
     sources.bench.hands.at = (tmp_path / "slow/a.ndjson").stat().st_mtime
     assert not pipeline.step()
-    assert pipeline.until_next_look() <= THINK_AGAIN_SECS
+    assert pipeline.until_next_listing() <= THINK_AGAIN_SECS
     sources.bench.hands.at += 30
     sources.looked()
     assert pipeline.step()
@@ -150,11 +150,11 @@ def test_files_that_wait_are_thought_of_although_no_source_is_due(tmp_path: Path
     sources.bench.settings = replace(settings, sink=waits)
     pipeline = sources.pipeline()
     pipeline.step()
-    assert pipeline.until_next_look() == 3600
+    assert pipeline.until_next_listing() == 3600
     sources.land("slow/a.ndjson")
     sources.bench.hands.at += 3600
     assert not pipeline.step()
-    assert pipeline.until_next_look() == THINK_AGAIN_SECS
+    assert pipeline.until_next_listing() == THINK_AGAIN_SECS
 
 
 def test_a_clock_that_is_set_back_does_not_stop_the_looks(tmp_path: Path) -> None:
@@ -175,10 +175,10 @@ def test_jitter_shifts_the_first_look_and_every_interval_by_chance(tmp_path: Pat
     sources = sources_of(tmp_path, a=10)
     pipeline = sources.pipeline(pace)
     pipeline.step()
-    assert pipeline.until_next_look() == 12.0
+    assert pipeline.until_next_listing() == 12.0
     sources.bench.hands.at += 12
     pipeline.step()
-    assert pipeline.until_next_look() == 18.0
+    assert pipeline.until_next_listing() == 18.0
     assert Pace(drain=True, jitter=8.0, chance=lambda: 1.0).first() == 0.0
 
 
@@ -285,7 +285,7 @@ def test_a_source_whose_file_was_left_part_way_is_looked_at_though_another_one_w
 
     first = [file for one in schedule.findings(journal, frozenset()).values() for file in one.take]
     assert sorted(file.key for file in first) == ["a:1.ndjson", "b:1.ndjson"]
-    schedule.look_ahead(journal, frozenset(), running=first, failed=())
+    schedule.list_ahead(journal, frozenset(), running=first, failed=())
     assert schedule._ahead is not None
     schedule._ahead.ended.wait(300)
     schedule.journaled({file.key for file in first}, part_way={"a", "b"})
@@ -398,7 +398,7 @@ class Busy(RunsOnly):
 def test_whatever_lands_whenever_every_file_is_ingested_once(tmp_path: Path, seed: int) -> None:
     """Before, during and between batches, with limits, failures and two paces (HOLES D01)."""
     chance = random.Random(seed)
-    sources = sources_of(tmp_path, page=1 if seed % 2 else LookLimits().page, a=10, b=25)
+    sources = sources_of(tmp_path, page=1 if seed % 2 else ListingLimits().page, a=10, b=25)
     limited(sources, chance.randrange(1, 4))
     busy = Busy(sources, chance)
     sources.bench.runner = busy
@@ -407,7 +407,7 @@ def test_whatever_lands_whenever_every_file_is_ingested_once(tmp_path: Path, see
         busy.land()
         with contextlib.suppress(RunFailed):
             if not pipeline.step():
-                sources.bench.hands.at += pipeline.until_next_look()
+                sources.bench.hands.at += pipeline.until_next_listing()
     pipeline.runner = InProcessRunner()
     idle = 0
     while idle < 3:

@@ -38,7 +38,7 @@ def writer(
     clock = (hands or Hands()).clock
     policy = policy or RollingPolicy()
 
-    def for_partition(values, look_at):
+    def for_partition(values, choose):
         return kind(
             schema=schema,
             policy=policy,
@@ -46,7 +46,7 @@ def writer(
             folder=folder,
             clock=clock,
             partition_values=values,
-            look_at=look_at,
+            choose=choose,
         )
 
     return PartitionedWriter(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakebed.deltalog.tables import look_at
+from lakebed.deltalog.tables import newest_snapshot
 from lakebed.errors import (
     LakeError,
     MachineTrouble,
@@ -237,7 +237,7 @@ def test_the_delta_log_is_refused_in_the_same_words(place):
     }
     origin = OptionOrigin(place="tables.t.table_uri", section="tables.t.storage_options")
     with pytest.raises(StoreMisconfigured, match=r"tables\.t\.storage_options\.AWS_ACCESS_KEY_ID"):
-        look_at("s3://lake/table", StorageOptions(options, origin))
+        newest_snapshot("s3://lake/table", StorageOptions(options, origin))
 
 
 def test_googles_login_is_told_by_its_own_code():
