@@ -43,7 +43,7 @@ KEYS = {
         held_files held_rows
         held[code reasons files rows]
         discarded_files discarded_rows unapplied_files unapplied_rows retracted_rows erased_rows
-        withheld_error uncommitted_rows uncommitted_since last_commit_at late
+        awaiting_redo withheld_error uncommitted_rows uncommitted_since last_commit_at late
         lag_secs error
     """,
     "blizzard why a.ndjson": f"""

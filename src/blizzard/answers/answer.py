@@ -171,6 +171,17 @@ class FileProgress:
         return self.altered.get((done.key, done.entry or 0), state)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitingRedo:
+    """A data file that `penguin fsck` took out, whose rows `blizzard redo` reads again."""
+
+    file: str
+    entry: int
+    rows: int
+    sources: tuple[str, ...]
+    """The keys of its source files."""
+
+
 def state_by_data_files(states: Collection[FileState]) -> FileState:
     """Return the state of a committed source file from the states of its data files.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from blizzard.answers.answer import ROWS_LOST, DataFile, FileState
+from blizzard.answers.answer import ROWS_LOST, AwaitingRedo, DataFile, FileState
 from blizzard.answers.entries import (
     came_for,
     data_file_of,
@@ -15,7 +15,7 @@ from blizzard.answers.entries import (
     parts_until,
 )
 from blizzard.journal.checkpoint import read_ledger
-from blizzard.journal.ledger import Ledger
+from blizzard.journal.ledger import Ledger, Lookup
 from lakebed import layout
 from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.versions import FORGET, Commit
@@ -303,12 +303,38 @@ class JournalEvidence:
     def repaired_sources(self) -> dict[str, int]:
         """Map the keys of source files with rows in repaired files to the last entry affected.
 
-        A file that a later entry read is in the table. Without any repair this costs one listing.
+        A file that a later entry read is in the table.
         """
+        found: dict[str, int] = {}
+        for entry, file in self._taken_out():
+            for key in file.source_files:
+                found[key] = max(last_part(self.journal, entry, key), found.get(key, 0))
+        return found
+
+    def awaiting_redo(self, lookup: Lookup) -> tuple[AwaitingRedo, ...]:
+        """Return repaired files that `blizzard redo` can read again and has not."""
+        files = {
+            layout.file_name(file.filename): (entry, file) for entry, file in self._taken_out()
+        }
+        marks = self.log.fates(files) if files else {}
+        return tuple(
+            AwaitingRedo(
+                file=file.filename,
+                entry=entry.sequence,
+                rows=file.record_count,
+                sources=file.source_files,
+            )
+            for name, (entry, file) in files.items()
+            if marks[name] == HeldState.GONE
+            for read in [map(lookup, file.source_files)]
+            if any(one.finished and one.finished.entry == entry.sequence for one in read)
+        )
+
+    def _taken_out(self) -> Iterator[tuple[Entry, FinishedFile]]:
+        """Yield repaired files that are not back. Without any repair this costs one listing."""
         files = [one for one in repaired(self.store) if one.pipeline == self.pipeline]
         paths = {path for one in files for path in (one.path, one.written) if path is not None}
         lineage = self.log.follow(paths) if paths else Lineage()
-        found: dict[str, int] = {}
         for one in files:
             removed, entry = self.log.commit(lineage.removed.get(one.path)), self._entry(one.entry)
             name = layout.file_name(one.written or one.path)
@@ -316,11 +342,8 @@ class JournalEvidence:
             is_back = not lineage.active.keys().isdisjoint((one.path, one.written))
             is_back |= removed is not None and not removed.is_repair
             file = None if entry is None else data_file_of(entry, name)
-            if entry is None or file is None or is_back:
-                continue
-            for key in file.source_files:
-                found[key] = max(last_part(self.journal, entry, key), found.get(key, 0))
-        return found
+            if entry is not None and file is not None and not is_back:
+                yield entry, file
 
 
 def repaired(store: Reader) -> list[TakenOut]:

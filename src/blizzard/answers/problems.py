@@ -18,7 +18,7 @@ from blizzard.journal.lease import Life
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import rfc3339
 from lakebed.errors import LakeError
-from lakebed.telemetry.events import code_of
+from lakebed.telemetry.events import code_of, first_of
 from lakebed.units import is_are, plural
 
 MOVING_SECS = 60.0
@@ -140,6 +140,15 @@ def _of_journal(status: PipelineStatus, cli: CommandPrefix, dry_run: WayOut) -> 
             code=one.code,
             message=f"{files} ({rows}) {is_are(one.files)} held: {'; '.join(one.reasons)}",
             way_out=WayOut(commands=(f"{cli.penguin} held",)),
+        )
+    if waiting := status.awaiting_redo:
+        files, rows = plural(len(waiting), "data file"), plural(sum(w.rows for w in waiting), "row")
+        sources = dict.fromkeys(key for one in waiting for key in one.sources)
+        yield error_found(
+            code="redo_waiting",
+            message=f"{files} ({rows}) that penguin fsck took out {is_are(len(waiting))} not read "
+            f"again yet: {first_of([*sources])}",
+            way_out=WayOut(commands=confirmed(f"{cli.blizzard} redo")),
         )
     if status.withheld_error is not None:
         yield _warning(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from blizzard.answers.answer import FailedSource
+from blizzard.answers.answer import AwaitingRedo, FailedSource
 from blizzard.discover.finding import SkipSummary
 from blizzard.journal.lease import WriterStatus
 from blizzard.journal.standings import EntrySummary, JournalTotals, QuarantineTotals
@@ -114,8 +114,10 @@ class PipelineStatus:
     """Rows that `blizzard retract` took out of the table."""
     erased_rows: int = 0
     """Rows that `blizzard erase` took out of the table."""
+    awaiting_redo: tuple[AwaitingRedo, ...] = ()
+    """Data files that `penguin fsck` took out, whose sources are not ordered to be read again."""
     withheld_error: str | None = None
-    """Why the held rows are unknown."""
+    """Why the held rows, or those that await a redo, are unknown."""
     uncommitted_rows: int | None = 0
     """Rows of uncommitted entries; None if not summed."""
     uncommitted_since: datetime | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from blizzard.answers.answer import FailedSource, FileProgress, FileState
+from blizzard.answers.answer import AwaitingRedo, FailedSource, FileProgress, FileState
 from blizzard.answers.lifecycle import is_failed, of_unfinished
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.status import PipelineStatus, QueueStatus, SourceStatus, commit_patience
@@ -351,6 +351,7 @@ def pipeline_status(
     counts = withheld.counts()
     done, error = _retractions(history, log.rejections)
     not_applied = _not_applied(history)
+    awaiting, unread = _awaiting_redo(evidence)
     return PipelineStatus(
         pipeline=settings.name,
         table_uri=settings.sink.table_uri,
@@ -378,7 +379,11 @@ def pipeline_status(
         unapplied_rows=sum(one.read for one in not_applied),
         retracted_rows=sum(one.rows for one in done if not one.erased),
         erased_rows=sum(one.rows for one in done if one.erased),
-        withheld_error=withheld.error or error or (last.unsure if last.receipt_fits else None),
+        awaiting_redo=awaiting,
+        withheld_error=withheld.error
+        or error
+        or unread
+        or (last.unsure if last.receipt_fits else None),
         uncommitted_rows=rows,
         uncommitted_since=since,
         last_commit_at=None if since is None else _last_commit_at(evidence, since),
@@ -424,6 +429,17 @@ def _retractions(
     except LakeError as trouble:
         return [], str(trouble)
     return [made[entry] for entry, is_over in rejected.items() if not is_over], None
+
+
+def _awaiting_redo(evidence: PipelineEvidence) -> tuple[tuple[AwaitingRedo, ...], str | None]:
+    """Return the repaired files that await a redo, or why they are unknown."""
+    table, history = evidence.table, evidence.history
+    if table is None:
+        return (), None
+    try:
+        return past_damage(history, lambda: table.awaiting_redo(history.lookup())), None
+    except LakeError as trouble:
+        return (), str(trouble)
 
 
 def _not_applied(history: Ledger) -> list[Retraction]:

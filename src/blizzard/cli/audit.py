@@ -26,6 +26,7 @@ from lakebed.locations import written_out
 from lakebed.storage.options import Location
 from lakebed.storage.remote import local_path
 from lakebed.storage.store import AlreadyThere, Store
+from lakebed.telemetry.events import first_of
 from lakebed.terminal.call import DONE, FAILED, USAGE, reading, refuse
 from lakebed.terminal.console import FEW, Line, Table, picked
 from lakebed.units import plural
@@ -149,6 +150,11 @@ def not_covered(found: Audit, sources: Sequence[SourceCounts]) -> tuple[str, ...
     ]
     if waiting:
         uncovered.append(f"{plural(waiting, 'bad line')} in quarantine; see blizzard dlq list")
+    if found.places.repaired:
+        names = first_of(sorted(found.places.repaired))
+        uncovered.append(
+            f"taken out by penguin fsck and not read again: {names}; see blizzard redo"
+        )
     if found.elsewhere:
         uncovered.append(f"{plural(found.elsewhere, 'data file')} outside the table's directory")
     return tuple(uncovered)

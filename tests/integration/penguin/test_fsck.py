@@ -193,6 +193,11 @@ def test_an_append_only_table_is_not_repaired(tmp_path: Path) -> None:
 
 
 @GONE
+def awaiting_redo(desk: Desk) -> object:
+    """Return the files that status says wait for a redo."""
+    return json.loads(desk.cli("status", "--output", "json").stdout)["awaiting_redo"]
+
+
 def test_a_repair_that_dies_at_any_call_is_made_once(tmp_path: Path) -> None:
     table = table_of(tmp_path, 1, 1)
     (table.root / files_of(table, 1)[0]).unlink()
@@ -220,10 +225,16 @@ def test_sources_of_a_missing_file_are_read_again_once(tmp_path: Path) -> None:
     done = desk.order("fsck", "--repair", "--yes")
     assert done.exit_code == 0, done.output
     assert desk.order("fsck").exit_code == 0
+    waiting = {"file": lost.name, "entry": 1, "rows": 5, "sources": ["default:a.ndjson"]}
+    assert awaiting_redo(desk) == [waiting]
+    status, audit = desk.cli("status"), desk.cli("audit")
+    assert "[redo_waiting]" in status.stdout
+    assert f"{lost.stem}; see blizzard redo" in audit.stdout
     listed = desk.cli("redo")
     assert (listed.exit_code, "a.ndjson" in listed.stdout) == (1, True), listed.output
     redone = desk.cli("redo", "--held", lost.stem, "--yes")
     assert redone.exit_code == 0, redone.output
+    assert awaiting_redo(desk) == []
     for _ in range(2):
         desk.penguin()
         desk.ends_well()
@@ -301,6 +312,7 @@ def test_rows_that_are_lost_with_a_file_are_told_and_can_be_read_again(tmp_path,
     assert Counter(desk.ids()) == Counter(before) - ours
     audit = desk.cli("audit")
     assert audit.exit_code == 0, audit.output
+    assert awaiting_redo(desk) == [], "it cannot be read again"
     assert "(FSCK of penguin" in " ".join(audit.stdout.split())
     assert "penguin fsck --repair --rows-lost" in " ".join(audit.stdout.split())
     told = desk.cli("why", "0.ndjson").output

@@ -272,7 +272,6 @@ class Places:
         """Count the repaired files that no entry has read again."""
         for rows in self.repaired.values():
             self.put(FilePlace.AWAITING_REDO, rows)
-        self.repaired.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
