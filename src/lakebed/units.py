@@ -5,8 +5,9 @@ A name typed in the form of `lakebed.errors.printable` means the same file.
 
 import re
 from datetime import timedelta
+from shlex import quote
 
-from lakebed.errors import HIDDEN
+from lakebed.errors import HIDDEN, printable
 
 MEBIBYTE = 1_048_576
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -81,6 +82,11 @@ def printable_json(text: str) -> str:
 def _escaped(letter: str) -> str:
     units = letter.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def typable(name: str) -> str:
+    """Quote the name of a file, as it is printed, for a shell."""
+    return quote(printable(name))
 
 
 def typed(text: str) -> str | None:

@@ -455,7 +455,7 @@ def test_what_was_to_leave_with_an_entry_that_was_forgotten_is_in_the_table(desk
     lost = desk.asked("why", C)
     assert "the log lost that; its rows have been left out" in lost["answer"]
     assert "penguin forget in version 3" in lost["answer"]
-    assert lost["next"][0]["commands"][0].endswith(f" retract {C} --replace {C}")
+    assert lost["next"][0]["commands"][0].endswith(f" retract in:{C} --replace in:{C}")
     assert (lost["read"][0]["version"], lost["data_files"][0]["removed_version"]) == (None, 3)
     there = desk.asked("why", B)
     assert "penguin forget left it out" in there["answer"] or done == "erase"

@@ -51,7 +51,7 @@ def retraction_of(
         return _retracts(table, other, done.key)
 
     taken = _taken_out(evidence, table, entry, rows, had_them, takes)
-    others = () if own else tuple(one.path for one in out)
+    others = () if own else tuple(one.key for one in out)
     taken = replace(taken, replaced=entry.has_read(done.key), others=others)
     if not taken.is_not_applied:
         return taken

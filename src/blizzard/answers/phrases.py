@@ -1,8 +1,7 @@
 """Phrases about files, and ways out of failures. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from shlex import quote
 
 from blizzard.answers.answer import (
     ROWS_LOST,
@@ -21,9 +20,8 @@ from blizzard.discover.finding import Reason
 from blizzard.model.settings import PipelineSettings, RollingPolicy, SourceSettings
 from lakebed.deltalog.lineage import RESTORE
 from lakebed.deltalog.versions import FORGET, REPAIR
-from lakebed.errors import printable
 from lakebed.types import OnChange
-from lakebed.units import is_are, plural, span
+from lakebed.units import is_are, plural, span, typable
 
 FEW = 3
 """The most files that a sentence names."""
@@ -60,11 +58,6 @@ def quarantine_hint(settings: PipelineSettings, lines: Iterable[int | None]) -> 
         f"{plural(count, 'file')} failed by a bad line; error_handling.on_bad_record: quarantine "
         "would quarantine bad lines and read the others"
     )
-
-
-def typable(key: str) -> str:
-    """Quote the name of a source file for a shell."""
-    return quote(printable(key))
 
 
 def key_of(answer: Answer) -> str:
@@ -128,10 +121,11 @@ def read_again(answer: Answer, cli: CommandPrefix) -> WayOut:
     return WayOut(advice="Read the file again.", commands=confirmed(f"{cli.blizzard} {command}"))
 
 
-def replacing(names: Iterable[str], new: str, cli: CommandPrefix) -> tuple[str, str]:
-    """Return the commands that replace the rows of some files with the content of another."""
-    others = " ".join(map(typable, names))
-    return confirmed(f"{cli.blizzard} retract {others} --replace {typable(new)}")
+def replacing(answer: Answer, cli: CommandPrefix, others: Sequence[str] = ()) -> tuple[str, str]:
+    """Return the commands that replace the old rows of a file, or of others, with its content."""
+    new = key_of(answer)
+    old = " ".join(map(typable, others or (new,)))
+    return confirmed(f"{cli.blizzard} retract {old} --replace {typable(new)}")
 
 
 # ----------------------------------------------------------------------------- rows and lines
@@ -300,9 +294,7 @@ def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, *tuple[WayOut, .
     if all(one.removed_by == FORGET for one in files):
         # No earlier version of this log has them.
         since = f"the log lost that; {gone} been left out of the table: {removals(files)}"
-        path = answer.path or ""
-        again = replacing((path,), path, cli)
-        return since, WayOut(advice="Read the file again.", commands=again)
+        return since, WayOut(advice="Read the file again.", commands=replacing(answer, cli))
     if all((one.removed_by or "").startswith(REPAIR) for one in files):
         # The data files were gone before, so no earlier version shows the rows.
         return since, read_again(answer, cli)
@@ -346,10 +338,9 @@ def not_applied(answer: Answer, taken: FileRetraction, cli: CommandPrefix) -> tu
         f"replace {old}, and penguin rejected that entry"
         f"{because(taken.reasons)}. {where} of the new content is in it."
     )
-    path = answer.path or ""
     return sentence, WayOut(
         advice="Replace them again, which works if they can still be distinguished.",
-        commands=replacing(taken.others or (path,), path, cli),
+        commands=replacing(answer, cli, taken.others),
     )
 
 

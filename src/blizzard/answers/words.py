@@ -23,7 +23,7 @@ from blizzard.discover.finding import IN_WORDS, Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.layout import file_name
 from lakebed.types import CommitMode, OnChange
-from lakebed.units import is_are, plural
+from lakebed.units import is_are, plural, typable
 
 LOADED_ELSEWHERE = "Unless another program has already loaded it, so reading would double its rows"
 WAYS = {
@@ -69,7 +69,7 @@ class Case:
     @property
     def file(self) -> str:
         """The name of the file, quoted for a shell."""
-        return phrases.typable(phrases.key_of(self.answer))
+        return typable(phrases.key_of(self.answer))
 
 
 Words = tuple[str, *tuple[WayOut, ...]]
@@ -223,7 +223,7 @@ def _changed(case: Case) -> Words:
         way("Put the new content under another name, which is then read."),
         way(
             "Or replace the old rows with it; source.on_change: replace does so automatically.",
-            *phrases.replacing([answer.path or ""], answer.path or "", case.cli),
+            *phrases.replacing(answer, case.cli),
         ),
         way("Or set source.on_change: reingest, and the rows of the old content stay, too."),
     )
@@ -298,14 +298,10 @@ def _removed(case: Case) -> Words:
     if taken is None or not (taken.replaced and taken.came_back):
         return sentence, *ways
     rows = plural(taken.rows, "row")
-    path = answer.path or ""
     return says(
         f"{sentence} {rows} of {phrases.replaced(taken)} {is_are(taken.rows)} in it again.",
         *ways,
-        way(
-            "Replace them again.",
-            *phrases.replacing(taken.others or (path,), path, case.cli),
-        ),
+        way("Replace them again.", *phrases.replacing(answer, case.cli, taken.others)),
     )
 
 

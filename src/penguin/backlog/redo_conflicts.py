@@ -32,6 +32,7 @@ from lakebed.layout import (
     taken_out_transaction,
 )
 from lakebed.storage.store import Reader
+from lakebed.units import typable
 from penguin.backlog.journals import all_journals
 from penguin.held import read_held
 from penguin.model.backlog import Transactions
@@ -237,8 +238,8 @@ def _replacing(entry: Entry) -> Iterator[str]:
     read = [one.key for one in entry.readings if one.supersedes]
     others = [one.key for one in entry.sources if one.retracted and one.key not in read]
     for key in read:
-        old = " ".join(map(quote, others or [key]))
-        yield f"`blizzard retract {old} --replace {quote(key)} --yes -p {quote(entry.pipeline)}`"
+        old = " ".join(map(typable, others or [key]))
+        yield f"`blizzard retract {old} --replace {typable(key)} --yes -p {quote(entry.pipeline)}`"
 
 
 def put_back(store: Reader, entry: Entry, version: int | None) -> str | None:

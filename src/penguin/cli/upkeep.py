@@ -14,7 +14,7 @@ from lakebed.layout import file_name, log_version
 from lakebed.storage.remote import local_path
 from lakebed.terminal.call import FAILED, USAGE, Confirmed, refuse
 from lakebed.terminal.console import FEW, Verbatim, first, more, picked, second
-from lakebed.units import in_words, parse_span, plural
+from lakebed.units import in_words, parse_span, plural, typable
 from penguin.cli.app import TableCall, document_of
 from penguin.model.settings import TableMissing, TableSettings
 from penguin.pipeline import written
@@ -184,13 +184,15 @@ def fsck_document(table: TableSettings, found: Repaired | None, planned: bool) -
         "taken_out": len(found.files) if found else 0,
         "repaired": found.version if found else None,
         "redo": found.marked if found else (),
-        "rows_lost": _rows_lost(found) if found else (),
+        "rows_lost": [key for _pipeline, key in _rows_lost(found)] if found else (),
         "dry_run": planned and found is not None,
     }
 
 
-def _rows_lost(found: Repaired) -> list[str]:
-    return sorted({path for one in found.lost if one.origin for path in one.origin.sources})
+def _rows_lost(found: Repaired) -> list[tuple[str, str]]:
+    """Return the pipelines and keys of the source files with rows that are lost."""
+    origins = [one.origin for one in found.lost if one.origin]
+    return sorted({(origin.pipeline, key) for origin in origins for key in origin.sources})
 
 
 def damaged_document(one: Damaged, uri: str) -> dict[str, object]:
@@ -273,8 +275,9 @@ def _repair_lines(found: Repaired, planned: bool) -> Iterator[str]:
     if lost := _rows_lost(found):
         files = plural(len(lost), "source file")
         yield f"  rows of {files} are lost with that; to read each of them again as a whole:"
-        for source in lost:
-            yield Verbatim(f"    blizzard retract {source} --replace {source} --yes")
+        for pipeline, key in lost:
+            file = typable(key)
+            yield Verbatim(f"    blizzard retract {file} --replace {file} --yes -p {pipeline}")
         yield "  rows of them that were erased come back with it: erase them again"
     if count := sum(not one.rewritten and one.origin is None for one in found.lost):
         yield f"  rows of {plural(count, 'file')} of other programs are lost with that"

@@ -137,7 +137,8 @@ def test_to_discard_bad_lines_of_a_changed_file_does_not_give_it_up_and_says_so(
 def test_a_changed_file_is_told_every_way_out_and_its_content_takes_the_place(begun):
     changes(begun)
     letters = " ".join(begun.cli("dlq", "list").stdout.split())
-    assert f"blizzard retract {NAME} --replace {NAME} puts all of its current" in letters
+    key = f"default:{NAME}"
+    assert f"blizzard retract {key} --replace {key} puts all of its current" in letters
 
     done = begun.cli("retract", NAME, "--replace", NAME, "--yes")
 

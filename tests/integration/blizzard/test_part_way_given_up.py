@@ -75,7 +75,7 @@ def test_all_say_that_the_rest_of_a_deleted_file_was_given_up(both, named):
     assert "never loaded, or only in part" in open_day.sentence
     status = plain(both.cli("status").output)
     letters = plain(both.cli("dlq", "list").output)
-    assert f"dlq discard {NAME} --yes gives up the rest" in letters
+    assert f"dlq discard default:{NAME} --yes gives up the rest" in letters
     assert "or give up the rest. blizzard" in status
     plan = plain(both.cli("dlq", "discard", named).output)
     assert "the rest of 1 source file that failed and is gone would be" in plan

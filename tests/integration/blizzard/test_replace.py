@@ -1,14 +1,17 @@
 """Rows replaced by what a source file holds now, in one process with the real programs."""
 
 import json
+import re
+import shlex
 
 import pytest
+import yaml
 from deltalake import DeltaTable
 
 from blizzard.rewrite.replace import ContentNotRead
 from blizzard.rewrite.retract import SourceNotRetractable
 from lakebed.errors import ObjectMissing, SourcesReplaced
-from tests.support.builders import entries
+from tests.support.builders import entries, put
 from tests.support.pipelines import pipeline_of
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
@@ -155,7 +158,7 @@ def test_an_entry_that_cannot_be_applied_adds_nothing_and_can_be_done_again(tmp_
     assert "2 rows of the old content stay" in answer["answer"]
     (reason,) = answer["retraction"]["reasons"]
     assert reason in answer["answer"]
-    assert answer["next"][0]["commands"][0].endswith(" retract b.ndjson --replace b.ndjson")
+    assert answer["next"][0]["commands"][0].endswith(" retract in:b.ndjson --replace in:b.ndjson")
     again = desk.cli("redo", "--file", "b.ndjson", "--yes")
     assert "blizzard retract with --replace again" in " ".join(again.output.split())
     desk.ingest()
@@ -223,3 +226,23 @@ def test_the_command_shows_first_and_then_does_it(tmp_path):
     assert (row["replaced_by"], row["new_rows"], row["rows"]) == ("in:b.ndjson", 1, 2)
     desk.penguin()
     assert sorted(desk.ids()) == [1, 2, 30]
+
+
+def test_printed_commands_name_the_source_where_two_have_the_same_path(tmp_path):
+    desk = Taken(tmp_path, {"fields": [ID], "provenance": ["file"]})
+    document = yaml.safe_load(desk.file.read_text())
+    document["pipelines"]["default"]["sources"]["more"] = {"path": str(tmp_path / "more")}
+    desk.file.write_text(yaml.safe_dump(document))
+    for name, content in (("a", '{"id": 2}'), ("bad", '{"id": 3}')):
+        put(tmp_path / "more", f"{name}.ndjson", content.encode())
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("bad.ndjson", "{nope")
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 10})
+    (path,) = re.findall(r"\S*bad.ndjson$", desk.cli("dlq", "list").stdout, re.MULTILINE)
+    for name in (path, "in:a.ndjson"):
+        (way, *_others) = [one for one in why(desk, name)["next"] if one["commands"]]
+        done = desk.cli(*shlex.split(way["commands"][-1])[3:])
+        assert done.exit_code == 0, done.output
+    desk.penguin()
+    assert sorted(desk.ids()) == [2, 3, 10]

@@ -48,7 +48,7 @@ def test_everybody_says_that_it_was_not_applied_and_the_old_rows_are_there(desk)
     assert "The replacement was not applied" in answer["answer"]
     assert "2 rows of the old content stay in the table" in answer["answer"]
     (way,) = answer["next"]
-    assert way["commands"][0].endswith(" retract a.ndjson --replace a.ndjson")
+    assert way["commands"][0].endswith(" retract in:a.ndjson --replace in:a.ndjson")
 
     status = plain(desk.cli("status").output)
     assert "1 file with 3 rows of rejected replacements" in status
@@ -83,8 +83,8 @@ def test_another_file_that_was_to_take_the_place_is_not_in_either(desk):
     assert desk.ids() == [1, 2, 3, 40]
     answer = said(desk, "why", "c.ndjson")
     assert (answer["state"], answer["reason"]) == ("changed", "not_applied")
-    assert "1 row of b.ndjson stays in the table" in answer["answer"]
-    assert answer["next"][0]["commands"][0].endswith(" retract b.ndjson --replace c.ndjson")
+    assert "1 row of in:b.ndjson stays in the table" in answer["answer"]
+    assert answer["next"][0]["commands"][0].endswith(" retract in:b.ndjson --replace in:c.ndjson")
     assert said(desk, "why", "b.ndjson")["state"] == "in_table"
     (day,) = said(desk, "files")["groups"]
     assert (day["in_table"], day["not_applied"], day["rows"], day["uncounted"]) == (3, 2, 4, 0)
@@ -128,7 +128,7 @@ def test_rows_that_came_back_before_the_commit_are_counted_as_those_that_stay(tm
     desk.penguin()
     assert desk.ids() == [1, 3, 4][: 1 + back]
     answer = said(desk, "why", by)
-    old = "the old content" if by == "b.ndjson" else "b.ndjson"
+    old = "the old content" if by == "b.ndjson" else "in:b.ndjson"
     there = f"2 rows of {old} stay in the table" if back else f"No row of {old} is still in"
     assert there in answer["answer"]
     assert (answer["retraction"]["rows"], answer["retraction"]["is_out"]) == (back, not back)

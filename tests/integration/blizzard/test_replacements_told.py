@@ -107,7 +107,7 @@ def test_rows_that_took_the_place_of_another_file_name_it(tmp_path: Path) -> Non
     desk.penguin()
 
     (why,) = told(desk, "why", "x.ndjson")
-    assert "replaced 3 rows of a.ndjson" in why["answer"]
+    assert "replaced 3 rows of in:a.ndjson" in why["answer"]
 
 
 @pytest.mark.parametrize("snapshot", [False, True])

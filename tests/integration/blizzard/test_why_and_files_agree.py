@@ -182,7 +182,7 @@ def test_content_that_a_restore_brought_back_in_the_place_of_new_is_shown(tmp_pa
     why = json.loads(lake.cli("why", "a.ndjson", "--output", "json").stdout)
     assert "2 rows of its earlier content are in it again" in why["answer"]
     replace = why["next"][-1]["commands"][-1]
-    assert replace.endswith("retract a.ndjson --replace a.ndjson --yes")
+    assert replace.endswith("retract in:a.ndjson --replace in:a.ndjson --yes")
     assert lake.cli(*replace.split()[3:]).exit_code == 0
     assert lake.ids() == [3]
     assert lake.states("a.ndjson") == ("in_table", "in_table", 0)

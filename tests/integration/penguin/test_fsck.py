@@ -353,7 +353,7 @@ def test_rows_that_are_lost_with_the_file_of_a_promotion_are_named_by_their_sour
     (source,) = re.findall(
         r"2 rows of pipeline default, entry 3 \(promote\), from:\n *(\S+)", done.stdout
     )
-    assert f"blizzard retract {source} --replace {source} --yes" in done.stdout
+    assert f"blizzard retract {source} --replace {source} --yes -p default" in done.stdout
     assert desk.cli("files", "--check").exit_code == 1
     assert json.loads(desk.cli("why", source, "--output", "json").stdout)["state"] == "removed"
     again = desk.cli("retract", source, "--replace", source, "--yes")

@@ -250,10 +250,8 @@ def _lost(queue: DeadLetterQueue, cli: CommandPrefix) -> Iterator[str]:
 
 
 def _is_one(letters: Letters, uris: Mapping[str, str]) -> bool:
-    """Whether all files are below the same source as configured now."""
-    return len({letter.source for letter in letters}) == 1 and all(
-        letter.path.startswith(_root(letter, uris)) for letter in letters
-    )
+    """Whether all files are below the only source as configured now."""
+    return len(uris) == 1 and all(letter.path.startswith(_root(letter, uris)) for letter in letters)
 
 
 def _named(letter: DeadLetter, uris: Mapping[str, str], *, alone: bool) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from blizzard.model.source.file import ByteRange, SourceFile
 from lakebed.documents.records import Failure, FailureStage, SourceRecord, Unread
 from lakebed.errors import LakeError, Whose
+from lakebed.units import typable
 
 FEW = 3
 """The most byte ranges in a message; the journal has them all."""
@@ -50,17 +51,17 @@ def is_traced(record: SourceRecord, error: type[LakeError]) -> bool:
 
 def changed_part_way(record: SourceRecord) -> SourceRecord:
     """Return the record of a file that became another object; it keeps the partly read one."""
+    file = typable(record.key)
     return _failed(
         record,
         ChangedPartWay(
             f"it changed before all of it was read: {in_the_table(record)}, the rest of its "
             "content at that time is not, and its current content is not read. If those lines "
             "are still where they were (the file was touched, appended to, or corrected after "
-            f"them), blizzard dlq retry --file {record.path} --same-lines reads the others. If "
-            "the original file is restored, the rest of it is read. blizzard retract "
-            f"{record.path} --replace {record.path} puts all of its current content in the place "
-            "of the rows that are already in the table; source.on_change: reingest reads all of "
-            "it, and those rows stay there, too"
+            f"them), blizzard dlq retry --file {file} --same-lines reads the others. If the "
+            f"original file is restored, the rest of it is read. blizzard retract {file} --replace "
+            f"{file} puts all of its current content in the place of the rows that are already in "
+            "the table; source.on_change: reingest reads all of it, and those rows stay there, too"
         ),
     )
 
@@ -81,14 +82,15 @@ def recounted(record: SourceRecord) -> SourceRecord:
 
 def gone_part_way(record: SourceRecord) -> SourceRecord:
     """Return the record of a file that no longer exists; it keeps the partly read object."""
+    file = typable(record.key)
     return _failed(
         record,
         GonePartWay(
             f"it disappeared from its source before all of it was read: {in_the_table(record)}, "
             "the rest is not. If the original file is restored, the rest of it is read; if it "
             "comes back as another object that has those lines where they were, blizzard dlq "
-            f"retry --file {record.path} --same-lines reads the others. If it never comes back, "
-            f"blizzard dlq discard {record.path} --yes gives up the rest"
+            f"retry --file {file} --same-lines reads the others. If it never comes back, "
+            f"blizzard dlq discard {file} --yes gives up the rest"
         ),
     )
 
