@@ -7,12 +7,11 @@ which are on the local disk.
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -31,14 +30,13 @@ from blizzard.model.rewriting import (
 )
 from blizzard.model.work import ClosedFile
 from blizzard.worker.find_rows import DAMAGED, Places, deleted_rows, marked
-from blizzard.worker.output.encoding import Values, as_physical, encoding_of, leaves, logical_paths
+from blizzard.worker.output.parquet import write_one_file
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.record import failure_of
 from blizzard.worker.table_file import TableFile, plain_schema, row_ids_of
 from blizzard.worker.transform import RowChange
 from lakebed.columns.column_mapping import with_field_ids
-from lakebed.documents.parquet_footer import statistics
-from lakebed.documents.records import FinishedFile, RowColumns
+from lakebed.documents.records import FinishedFile
 from lakebed.errors import DocumentUnreadable, ObjectMissing
 from lakebed.storage.store import Store
 
@@ -78,23 +76,17 @@ def _rewritten(old: ActiveFile, work: Rewriting, store: Store, folder: Path) -> 
     deleted = deleted_rows(store, old.vector)
     change = RowChange(old, work, deleted)
     local = downloaded(old, store, folder / "old.parquet")
-    name = work.clock.fresh_id()
-    path = folder / f"{name}.parquet"
     with pq.ParquetFile(local, coerce_int96_timestamp_unit="us") as opened:
         file = TableFile(opened, work.mapping, row_ids_of(old, work))
         if not change.may_change(file):
             return change.outcome(None)
         changed = (change.change(group.read()) for group in file.row_groups())
-        names = write_groups(path, changed, work)
+        closed = _written(changed, old, work, folder)
         rows = change.rows_left(opened.metadata.num_rows)
     if not rows:
         return change.outcome(None)
-    closed = closed_file(name, path, rows, names, work.row_columns)
     with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
-        new = uploads.hand_in(
-            closed, partition_values=old.partition_values, unit="rewrite", source_file=None
-        ).result()
-    return change.outcome(replace(new, row_columns=work.row_columns))
+        return change.outcome(_uploaded(closed, rows, work, uploads))
 
 
 def _merged(
@@ -114,17 +106,11 @@ def _merged(
     else:
         parts = iter([(sum(counts), _in_order(files, schema, work, row_group_size))])
     found: list[FinishedFile] = []
-    values = group.files[0].partition_values
     with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
         for rows, tables in parts:
-            name = work.clock.fresh_id()
-            path = folder / f"{name}.parquet"
-            names = write_groups(path, tables, work)
-            closed = closed_file(name, path, rows, names, work.row_columns)
-            handed_in = uploads.hand_in(
-                closed, partition_values=values, unit="compact", source_file=None
-            )
-            found.append(replace(handed_in.result(), row_columns=work.row_columns))
+            closed = _written(tables, group.files[0], work, folder)
+            if closed is not None or rows:
+                found.append(_uploaded(closed, rows, work, uploads))
     if sum(file.record_count for file in found) != sum(counts):
         raise AssertionError("the row counts of merged files differ from those of the old ones")
     return tuple(found)
@@ -255,46 +241,17 @@ def _picked(
         yield table.slice(start, step)
 
 
-def closed_file(
-    name: UUID, path: Path, rows: int, names: Mapping[str, str], kept: RowColumns | None
-) -> ClosedFile:
-    """Return the facts of a written file; raise if its row count is wrong.
-
-    `names` maps physical to logical column names if they differ.
-    """
-    row_columns = () if kept is None else kept.names
-    # Read the footer back: what counts is what is on disk.
-    metadata = pq.read_metadata(path)
-    if metadata.num_rows != rows:
+def _uploaded(
+    closed: ClosedFile | None, rows: int, work: Rewriting, uploads: Uploads
+) -> FinishedFile:
+    """Upload a written file; raise if its row count is wrong."""
+    if closed is None or closed.rows != rows:
         raise AssertionError("the row count of a rewritten file differs from the expected one")
-    return ClosedFile(
-        name=name,
-        path=path,
-        size=path.stat().st_size,
-        rows=rows,
-        sources=(),
-        statistics={
-            names.get(column, column): known
-            for column, known in statistics(metadata, without_nan=not _has_nan(path)).items()
-            if column not in row_columns
-        },
-    )
-
-
-def _has_nan(path: Path) -> bool:
-    """Whether a file contains NaN, which another engine may have written."""
-    file = pq.ParquetFile(path)
-    columns = [one.name for one in file.schema_arrow if _floats(pa.schema([one]).empty_table())]
-    batches = file.iter_batches(columns=columns) if columns else ()
-    return any(
-        pc.any(pc.is_nan(leaf)).as_py()
-        for batch in batches
-        for leaf in _floats(pa.Table.from_batches([batch]))
-    )
-
-
-def _floats(rows: pa.Table) -> list[Values]:
-    return [leaf for _, leaf in leaves(rows) if pa.types.is_floating(leaf.type)]
+    names = () if work.row_columns is None else work.row_columns.names
+    known = {column: one for column, one in closed.statistics.items() if column not in names}
+    unit = "compact" if isinstance(work.transform, Concatenate) else "rewrite"
+    new = uploads.hand_in(replace(closed, statistics=known), unit=unit, source_file=None).result()
+    return replace(new, row_columns=work.row_columns)
 
 
 def downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
@@ -313,31 +270,16 @@ def downloaded(old: ActiveFile, store: Store, target: Path) -> Path:
     return target
 
 
-def write_groups(path: Path, groups: Iterator[pa.Table], work: Rewriting) -> dict[str, str]:
-    """Write tables to the local disk as row groups, under physical names.
-
-    Return the logical column names by physical name if they differ.
-    """
-    writer: pq.ParquetWriter | None = None
-    names: dict[str, str] = {}
-    try:
-        for group in groups:
-            table = group if work.mapping is None else as_physical(group, work.mapping)
-            if writer is None:
-                names = {} if work.mapping is None else logical_paths(group.schema, work.mapping)
-                writer = pq.ParquetWriter(
-                    path,
-                    table.schema,
-                    store_schema=False,
-                    write_statistics=True,
-                    **encoding_of(table, work.codec).options(table.schema, work.codec),
-                )
-                writer.add_key_value_metadata(
-                    {f"blizzard.{key}": value for key, value in work.marks.items()}
-                )
-            if table.num_rows:
-                writer.write_table(table, row_group_size=table.num_rows)
-    finally:
-        if writer is not None:
-            writer.close()
-    return names
+def _written(
+    row_groups: Iterator[pa.Table], old: ActiveFile, work: Rewriting, folder: Path
+) -> ClosedFile | None:
+    """Write tables as the row groups of one file in the partition of an old one."""
+    return write_one_file(
+        row_groups,
+        work.codec,
+        marks=work.marks,
+        folder=folder,
+        clock=work.clock,
+        partition_values=old.partition_values,
+        mapping=work.mapping,
+    )

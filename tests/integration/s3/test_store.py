@@ -82,10 +82,7 @@ def upload_all(opened, folder: Path, sizes: list[int], settings: UploadSettings)
         for number, size in enumerate(sizes, start=1)
     ]
     with Uploads(opened, settings, pause=at_once) as uploads:
-        answers = [
-            uploads.hand_in(file, partition_values={}, unit="0.0", source_file=None)
-            for file in files
-        ]
+        answers = [uploads.hand_in(file, unit="0.0", source_file=None) for file in files]
         for answer in answers:
             answer.result(300)
 

@@ -271,7 +271,6 @@ class OutputGroups:
                 group.uploads.append(
                     self._uploads.hand_in(
                         file,
-                        partition_values=file.partition_values,
                         unit=group.name,
                         source_file=self._only_source(file),
                         runs=self._placed(file),

@@ -4,14 +4,16 @@ Memory is bounded by one row group; encoded data is on disk, from where it is up
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from blizzard.model.settings import RollingPolicy
@@ -19,9 +21,11 @@ from blizzard.model.source.forecast import FULL_ENOUGH
 from blizzard.model.work import ClosedFile
 from blizzard.worker.output.encoding import (
     ChooseEncoding,
+    Values,
     as_physical,
     encoding_of,
     fields_in,
+    leaves,
     logical_paths,
 )
 from blizzard.worker.output.origins import Origins, Stamps
@@ -30,7 +34,7 @@ from lakebed.columns.column_mapping import ColumnMapping, with_field_ids
 from lakebed.documents.parquet_footer import statistics
 from lakebed.documents.records import Run
 from lakebed.layout import PartitionValues
-from lakebed.types import RESCUED
+from lakebed.types import RESCUED, ParquetCodec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +89,9 @@ class RollingWriter:
         choose: ChooseEncoding | None = None,
         stamps: Stamps | None = None,
         mapping: ColumnMapping | None = None,
+        from_json: bool = True,
     ) -> None:
+        """Rows that are not `from_json`, but from data files, may have NaN and any columns."""
         self._partition_values = partition_values or {}
         self._choose = choose or partial(encoding_of, codec=policy.codec)
         self._stamps = stamps
@@ -105,7 +111,8 @@ class RollingWriter:
         self._open: tuple[UUID, pa.OSFile, pq.ParquetWriter] | None = None
         self._buffered_bytes = 0
         self._is_compact = False
-        self._rescues = False
+        self._from_json = from_json
+        self._rescues = not from_json
         self._since = 0.0
         self._seconds = 0.0
 
@@ -284,6 +291,8 @@ class RollingWriter:
         # Read the footer back: what counts is what is on disk.
         path = self._folder / f"{name}.parquet"
         metadata = pq.read_metadata(path)
+        # JSON numbers are finite.
+        without_nan = self._from_json or not _has_nan(path)
         closed = ClosedFile(
             name=name,
             path=path,
@@ -292,9 +301,8 @@ class RollingWriter:
             sources=self._written.sources,
             runs=self._written.runs(),
             statistics={
-                # JSON numbers are finite, so there is no NaN.
                 self._names.get(name, name): known
-                for name, known in statistics(metadata, without_nan=True).items()
+                for name, known in statistics(metadata, without_nan=without_nan).items()
             },
             seconds=self._seconds + self._clock.seconds() - started,
             partition_values=self._partition_values,
@@ -302,3 +310,45 @@ class RollingWriter:
         self._open, self._seconds = None, 0.0
         self._written = Origins()
         return closed
+
+
+def _has_nan(path: Path) -> bool:
+    """Whether a file contains NaN, which another engine may have written."""
+    file = pq.ParquetFile(path)
+    columns = [one.name for one in file.schema_arrow if _floats(pa.schema([one]).empty_table())]
+    batches = file.iter_batches(columns=columns) if columns else ()
+    return any(
+        pc.any(pc.is_nan(leaf)).as_py()
+        for batch in batches
+        for leaf in _floats(pa.Table.from_batches([batch]))
+    )
+
+
+def _floats(rows: pa.Table) -> list[Values]:
+    return [leaf for _, leaf in leaves(rows) if pa.types.is_floating(leaf.type)]
+
+
+def write_one_file(
+    row_groups: Iterable[pa.Table],
+    codec: ParquetCodec,
+    **writing: Any,  # noqa: ANN401 - the arguments of `RollingWriter`
+) -> ClosedFile | None:
+    """Write tables from data files as row groups of one file of any size; None without rows."""
+    policy = RollingPolicy(file_size=1 << 62, rollover=float("inf"), codec=codec)
+    writer: RollingWriter | None = None
+    try:
+        for table in row_groups:
+            if not table.num_rows:
+                continue
+            if writer is None:
+                writer = RollingWriter(
+                    schema=table.schema, policy=policy, from_json=False, **writing
+                )
+            for batch in table.to_batches():
+                writer.take(batch, "")
+            for _closed in writer.flush():
+                raise AssertionError("a file that is never full was closed")
+        return None if writer is None else next(writer.close())
+    finally:
+        if writer is not None:
+            writer.abandon()

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self, TypeVar
 
@@ -52,19 +52,43 @@ class Uploads:
         self,
         file: ClosedFile,
         *,
-        partition_values: Mapping[str, str | None],
         unit: str,
         source_file: str | None,
         runs: tuple[Run, ...] = (),
     ) -> Future[FinishedFile]:
         """Upload a data file in the background; the future holds the result or the error."""
-        return self._submit(lambda: self._upload(file, partition_values, unit, source_file, runs))
+        # The journal entry has the final name, outside of the outbox.
+        name = data_file(file.partition_values, file.name)
+
+        def upload() -> FinishedFile:
+            facts = self._put_counted(self.stored_as(name), file)
+            return FinishedFile(
+                filename=name,
+                size=file.size,
+                record_count=file.rows,
+                partition_values=file.partition_values,
+                source_file=source_file,
+                source_files=file.sources,
+                runs=runs,
+                unit=unit,
+                statistics=file.statistics,
+                modification_time=int(facts.modified.timestamp() * 1000),
+            )
+
+        return self._submit(upload)
 
     def hand_in_quarantine(
         self, file: ClosedFile, name: TablePath, *, unit: str, of: tuple[BadLines, ...]
     ) -> Future[QuarantineFile]:
         """Upload a quarantine file in the background; readers of the table do not see it."""
-        return self._submit(lambda: self._upload_quarantine(file, name, unit, of))
+
+        def upload() -> QuarantineFile:
+            self._put(name, file)
+            return QuarantineFile(
+                filename=name, size=file.size, record_count=file.rows, unit=unit, sources=of
+            )
+
+        return self._submit(upload)
 
     def _submit(self, upload: Callable[[], Uploaded]) -> Future[Uploaded]:
         """Run an upload in the background, once there is room for one more."""
@@ -90,35 +114,18 @@ class Uploads:
         """Return the path of a data file until its batch is handed off."""
         return outbox(self._outbox, name) if self._outbox else name
 
-    def _upload_quarantine(
-        self, file: ClosedFile, name: TablePath, unit: str, of: tuple[BadLines, ...]
-    ) -> QuarantineFile:
-        self._put(name, file)
-        file.path.unlink()
-        return QuarantineFile(
-            filename=name, size=file.size, record_count=file.rows, unit=unit, sources=of
-        )
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _upload(
-        self,
-        file: ClosedFile,
-        partition_values: Mapping[str, str | None],
-        unit: str,
-        source_file: str | None,
-        runs: tuple[Run, ...],
-    ) -> FinishedFile:
-        name = data_file(partition_values, file.name)
+    def _put_counted(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
+        """Upload a data file, and count it as progress and as work done."""
         with self._lock:
             self._progress.active_uploads += 1
         try:
-            # The journal entry has the final name, outside of the outbox.
-            facts = self._put(self.stored_as(name), file)
+            facts = self._put(name, file)
         finally:
             with self._lock:
                 self._progress.active_uploads -= 1
@@ -129,22 +136,10 @@ class Uploads:
             self._done.bytes_written += file.size
             self._done.multipart_uploads += self._settings.in_parts(file.size)
             self._done.write_seconds.append(file.seconds)
-        file.path.unlink()
-        return FinishedFile(
-            filename=name,
-            size=file.size,
-            record_count=file.rows,
-            partition_values=partition_values,
-            source_file=source_file,
-            source_files=file.sources,
-            runs=runs,
-            unit=unit,
-            statistics=file.statistics,
-            modification_time=int(facts.modified.timestamp() * 1000),
-        )
+        return facts
 
     def _put(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
-        """Upload a file, with retries."""
+        """Upload a file, with retries, and delete the local copy."""
         for attempt in attempts(TRIES, BACKOFF, self._pause, retried=self._count_retry):
             with attempt:
                 facts = self._put_once(name, file)
@@ -154,6 +149,7 @@ class Uploads:
                 f"the store has {facts.size} bytes of a file of {file.size} bytes",
                 path=self._store.describe(name),
             )
+        file.path.unlink()
         return facts
 
     def _count_retry(self) -> None:

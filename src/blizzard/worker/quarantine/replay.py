@@ -104,7 +104,7 @@ def _replayed(
         raise AssertionError("the number of rows differs from that of the readable lines")
     gone = places | readable.filtered
     keep = [place not in gone for place in range(len(lines))]
-    rest = QuarantineRewrite(rolling=work.rolling, clock=work.clock, marks=dict(work.marks))
+    rest = QuarantineRewrite(codec=work.rolling.codec, clock=work.clock, marks=dict(work.marks))
     with Uploads(sink, work.upload, pause=work.clock.sleep) as uploads:
         left = write_waiting(table, lines, file, keep, rest, uploads)
     return UnitOutcome(

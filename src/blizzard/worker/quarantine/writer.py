@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from blizzard.model.bad_lines import TOO_MANY, SelectedLines, WaitingFile, too_many_message
-from blizzard.model.settings import PipelineSettings, QuarantineLimits, RollingPolicy
+from blizzard.model.settings import PipelineSettings, QuarantineLimits
 from blizzard.model.source.file import SourceFile
 from blizzard.model.work import ClosedFile
 from blizzard.worker.ndjson.lines import BadLine, BadRecord
-from blizzard.worker.output.parquet import RollingWriter
+from blizzard.worker.output.parquet import RollingWriter, write_one_file
 from blizzard.worker.output.upload import Uploads
 from blizzard.worker.position import ReadPosition
 from blizzard.worker.quarantine.reader import SCHEMA, QuarantinedLine, lines_of, read_table
@@ -29,6 +29,7 @@ from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import BadLines, QuarantineFile, Resolved
 from lakebed.storage.store import Store
+from lakebed.types import ParquetCodec
 
 QuarantineRows = tuple[pa.RecordBatch, BadLines]
 """Bad lines of one source file, and their summary for the journal entry."""
@@ -136,7 +137,7 @@ class QuarantineWriter:
 class QuarantineRewrite:
     """How to write the remaining lines of a quarantine file."""
 
-    rolling: RollingPolicy
+    codec: ParquetCodec
     clock: Clock
     marks: dict[str, str]
 
@@ -150,22 +151,13 @@ def write_waiting(
     uploads: Uploads,
 ) -> QuarantineFile | None:
     """Write the lines to keep into a new quarantine file; return None if there are none."""
-    if not any(keep):
-        return None
     kept = table.filter(pa.array(keep, pa.bool_())).cast(SCHEMA)
     with tempfile.TemporaryDirectory(prefix="blizzard-", ignore_cleanup_errors=True) as folder:
-        writer = RollingWriter(
-            schema=SCHEMA,
-            # One file, since it is no larger than the one that it supersedes.
-            policy=replace(rest.rolling, file_size=1 << 62, rollover=float("inf")),
-            marks=rest.marks,
-            folder=Path(folder),
-            clock=rest.clock,
+        closed = write_one_file(
+            [kept], rest.codec, marks=rest.marks, folder=Path(folder), clock=rest.clock
         )
-        for batch in kept.to_batches():
-            for _none in writer.write(batch, file.filename):
-                raise AssertionError("a file that is never full was closed")
-        (closed,) = writer.close()
+        if closed is None:
+            return None
         name = layout.quarantine_file(rest.marks["pipeline"], closed.name)
         of = _summaries_of(line for line, stays in zip(lines, keep, strict=True) if stays)
         written = uploads.hand_in_quarantine(closed, name, unit=file.unit, of=of).result()
@@ -201,7 +193,7 @@ def without_selected(
 ) -> tuple[Resolved, ...]:
     """Rewrite quarantine files without the selected lines; return those that had any."""
     rest = QuarantineRewrite(
-        rolling=settings.sink.rolling,
+        codec=settings.sink.rolling.codec,
         clock=clock,
         marks={"pipeline": settings.name, "journal": last.journal},
     )

@@ -15,13 +15,12 @@ import pytest
 
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.work import ClosedFile
-from blizzard.worker.output.parquet import RollingWriter
-from blizzard.worker.rewrite_group import closed_file
+from blizzard.worker.output.parquet import RollingWriter, write_one_file
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import FIELD_ID, field_id
 from lakebed.columns.schema import Field, Schema
 from lakebed.documents.records import ColumnStatistics
-from lakebed.types import FieldType
+from lakebed.types import FieldType, ParquetCodec
 from tests.support.builders import ID_AND_NAME, column
 
 SCHEMA = ID_AND_NAME.arrow()
@@ -211,7 +210,9 @@ def test_floats_have_bounds_unless_one_is_infinite(tmp_path):
 
 @pytest.mark.parametrize(("y", "bounds"), [(0.25, 0.25), (float("nan"), None)])
 def test_floats_of_a_file_that_is_written_anew_have_bounds_unless_one_is_nan(tmp_path, y, bounds):
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.Table.from_pylist([{"x": 1.5, "in": {"y": y}}, {"x": None}], FLOATS), path)
-    found = closed_file(Clock().fresh_id(), path, 2, {}, None).statistics
+    rows = pa.Table.from_pylist([{"x": 1.5, "in": {"y": y}}, {"x": None}], FLOATS)
+    writing: dict[str, Any] = {"marks": {}, "folder": tmp_path, "clock": Clock()}
+    closed = write_one_file([rows], ParquetCodec.SNAPPY, **writing)
+    assert closed is not None
+    found = closed.statistics
     assert (found["x"].minimum, found["in.y"].maximum) == (bounds and 1.5, bounds)

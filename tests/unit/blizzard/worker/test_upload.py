@@ -22,8 +22,8 @@ LONG = 120.0
 
 
 def hand_in(uploads: Uploads, file, **given):
-    usual = {"partition_values": {"date": "2024-01-01"}, "unit": "0.0", "source_file": None}
-    return uploads.hand_in(file, **(usual | given))
+    file = replace(file, partition_values={"date": "2024-01-01"})
+    return uploads.hand_in(file, **({"unit": "0.0", "source_file": None} | given))
 
 
 def upload_one(store: Store, file, waits: list[float] | None = None) -> FinishedFile:
