@@ -219,7 +219,9 @@ def _text(
             "earlier ones only the result is known"
         )
     for loss in found.accepted:
-        but = "" if loss.version in found.applied else "; it does not match what is missing now"
+        other = any(one.version == loss.version for one in found.losses)
+        gone = "other rows are missing now" if other else "none of it is missing now"
+        but = "" if loss.version in found.applied else f"; {gone}"
         files = plural(len(loss.files), "file")
         yield f"  accepted: {loss.message} of {files}: {loss.reason}{but}"
     yield from (f"  {one.kind}: {one.message}" for one in found.differences[:FEW])

@@ -54,3 +54,62 @@ def test_a_retraction_that_was_undone_and_put_back(tmp_path: Path) -> None:
     assert desk.ids() == [2]
     assert desk.audited().is_balanced
     assert states(desk) == {"a.ndjson": "retracted", "c.ndjson": "in_table"}
+
+
+@pytest.mark.unbalanced("rows_removed", "rows_back")
+def test_a_replacement_that_was_undone_beside_another_one(tmp_path: Path) -> None:
+    """Three source files share a data file, and an entry supersedes only the rows of one."""
+    desk = Taken(tmp_path, {"fields": [ID]})
+    for name, *numbers in (("a.ndjson", 1), ("b.ndjson", 2, 3), ("c.ndjson", 4)):
+        desk.land(name, *({"id": number} for number in numbers))
+    desk.ingest()
+    before = desk.version
+
+    def replace(name: str, *numbers: int) -> None:
+        desk.land(name, *({"id": number} for number in numbers))
+        desk.replace(name, by=name)
+        desk.penguin()
+
+    def messages() -> list[str]:
+        return sorted(one.message for one in desk.audited().differences)
+
+    replace("b.ndjson", 5, 6)
+    DeltaTable(str(desk.table)).restore(before)
+    for others in ("that file is in it again", "parquet now"):
+        back, lost = messages()
+        assert "entry 2 took 2 rows of" in back
+        assert others in back
+        for one in (back, lost):
+            assert "blizzard retract --replace" in one
+        why = desk.cli("why", "b.ndjson").stdout
+        assert ("Replace them again" in why, "replay" in why) == (True, False)
+        replace("a.ndjson", 7)
+    assert desk.cli("audit", "--accept", "3", "--reason", "replaced").exit_code == 1
+    replace("a.ndjson", 8)
+    (back,) = messages()
+    assert "entry 2 took 2 rows of" in back
+    replace("b.ndjson", 5, 6)
+    assert desk.ids() == [4, 5, 6, 8]
+    assert desk.audited().is_balanced
+
+
+@pytest.mark.unbalanced("rows_removed", "rows_back")
+def test_only_the_superseded_rows_of_a_data_file_are_back(tmp_path: Path) -> None:
+    """Rows are replaced while their data file is out of the table, and then it comes back."""
+    desk = Taken(tmp_path, {"fields": [ID]})
+    for name, *numbers in (("a.ndjson", 1), ("b.ndjson", 2, 3), ("c.ndjson", 4)):
+        desk.land(name, *({"id": number} for number in numbers))
+    desk.ingest()
+    for version in (0, 1):
+        DeltaTable(str(desk.table)).restore(version)
+        if version == 0:
+            for name, number in (("b.ndjson", 5), ("a.ndjson", 6)):
+                desk.land(name, {"id": number})
+                desk.replace(name, by=name)
+                desk.penguin()
+    said = sorted(one.message for one in desk.audited().differences)
+    assert [one.split(" of ")[0] for one in said] == [
+        "entry 2 supersedes 2 rows",
+        "entry 3 supersedes 1 row",
+        "version 5 (RESTORE",
+    ]

@@ -30,16 +30,18 @@ class ExpectedFiles:
     log: LogBooks
     steps: list[Supersession] = field(default_factory=list)
     absent: dict[str, AbsentFile] = field(default_factory=dict)
-    superseded: dict[str, Supersession] = field(default_factory=dict)
-    """The supersession of each file, by name."""
-    _covered: dict[str, set[str] | None] = field(default_factory=dict)
-    """By superseded file, the source files whose rows were read again; None for all."""
+    superseded: dict[str, dict[str | None, Supersession]] = field(default_factory=dict)
+    """By name of a file, the last supersession of each source file's rows; at None of all."""
     _expected: dict[str, int] = field(default_factory=dict)
     """The rows of absent files that should be in the table."""
     _given_up: dict[str, int] = field(default_factory=dict)
     """The rows of files that were given up once they were in the table."""
     _taken: dict[tuple[str, int], Counter[int]] = field(default_factory=dict)
     """The rows per source that each entry took out, if all are known, by pipeline and number."""
+    _origins: dict[str, Counter[str]] = field(default_factory=dict)
+    """By file that was ever removed, its rows by source file, if it has several."""
+    _replacing: dict[tuple[str, int], set[str]] = field(default_factory=dict)
+    """The files with the rows that supersede others, by pipeline and entry."""
     _sources: dict[str, Sources] = field(default_factory=dict)
     _first: dict[str, str] = field(default_factory=dict)
     """For each pipeline with an inherited journal, the original pipeline of its source files."""
@@ -77,13 +79,12 @@ class ExpectedFiles:
     def add(self, file: FinishedFile, entry: Entry) -> None:
         """Expect the rows of a committed file."""
         path, one = file.filename, self.log.active.get(file.filename)
-        if one is None or one.deleted:
-            origins = Counter[str]()
-            for run in file.runs if one is None and len(file.source_files) > 1 else ():
+        if len(file.source_files) > 1 and (one is None or path in self.log.lineage.past):
+            origins = self._origins[path] = Counter()
+            for run in file.runs:
                 origins[file.source_files[run.source]] += run.rows
-            self.absent[path] = AbsentFile(
-                entry.pipeline, entry.sequence, file.record_count, origins
-            )
+        if one is None or one.deleted:
+            self.absent[path] = AbsentFile(entry.pipeline, entry.sequence, file.record_count)
 
     def add_foreign(self, is_expected: Callable[[str, Active], bool]) -> None:
         """Expect the rows of unnamed files that penguin committed or took out."""
@@ -112,21 +113,21 @@ class ExpectedFiles:
             self.steps.append(replace(step, sources=took))
             self.log.lineage.journaled(step.old, step.new)
             self._without |= dict.fromkeys(step.new, retracted)
+        new = tuple(file.filename for file in entry.files)
+        if entry.supersedes:
+            self._replacing[entry.pipeline, entry.sequence] = {*new}
         supersedes = Supersession(
             entry=entry.sequence,
             pipeline=entry.pipeline,
             old="",
-            new=tuple(file.filename for file in entry.files),
+            new=new,
             version=version,
             supersedes=True,
         )
-        self.superseded |= dict.fromkeys(entry.supersedes, supersedes)
-        for record in entry.readings:
-            for name in record.supersedes if record.failure is None else ():
-                covered = self._covered.setdefault(name, set())
-                if covered is not None:
-                    covered.add(record.key)
-        self._covered |= dict.fromkeys(entry.redone)
+        read = (record for record in entry.readings if record.failure is None)
+        named = ((name, record.key) for record in read for name in record.supersedes)
+        for name, key in chain(named, ((name, None) for name in entry.redone)):
+            self.superseded.setdefault(name, {})[key] = supersedes
 
     def supersede(self, named: Iterable[str]) -> frozenset[str]:
         """Expect no superseded file, once all entries are applied; return their paths."""
@@ -140,21 +141,26 @@ class ExpectedFiles:
             if path not in taken_out
             and (path in lineage.active or lineage.removed.get(path, BEFORE) != BEFORE)
         }
+        rewritten = {(step.old, step.pipeline, step.entry) for step in self.steps}
         for name, path in paths.items():
             one = lineage.active.get(path) or lineage.past.get(path)
             if one is None:
                 continue
-            absent, covered = self.absent.get(path), self._covered[name]
+            absent, covered = self.absent.get(path), self.superseded[name]
             self._expected.pop(path, None)
-            origins = {} if absent is None or covered is None else absent.origins
-            left = sum(rows for key, rows in origins.items() if key not in (covered or ()))
-            if left and path not in taken_out:
+            origins = Counter[str]() if None in covered else self._origins.get(path, Counter())
+            left = sum(rows for key, rows in origins.items() if key not in covered)
+            if left and absent is not None and path not in taken_out:
                 self._expected[path] = left
             visible = one.visible or 0
             self._given_up[path] = (visible if absent is None else absent.rows) - left
-            step = self.superseded[name]
-            sources = Sources(self._hashes(step.pipeline, covered or ()))
-            self.steps.append(replace(step, old=path, left_out=visible, sources=sources))
+            for step in {id(step): step for step in covered.values()}.values():
+                if (path, step.pipeline, step.entry) in rewritten:
+                    continue  # The rewrite says which rows it took out.
+                keys = [key for key, last in covered.items() if last is step and key is not None]
+                rows = sum(origins[key] for key in keys) if origins else visible
+                sources = Sources(self._hashes(step.pipeline, keys if None not in covered else ()))
+                self.steps.append(replace(step, old=path, left_out=rows, sources=sources))
         return frozenset(paths.values())
 
     def differences(self) -> Iterator[Difference]:
@@ -165,7 +171,7 @@ class ExpectedFiles:
             found = self._back(step) if step.left_out else self._twice(step)
             if found is not None:
                 again[step.entry, found.message] = found
-                superseding |= {*step.new} if step.supersedes else set()
+                superseding |= self._replacing.get((step.pipeline, step.entry), set())
         yield from self._losses(superseding)
         yield from again.values()
 
@@ -303,7 +309,8 @@ class ExpectedFiles:
         if there not in lineage.active:
             where = f"they are in {min(lineage.forward(there).active)} now"
         out = "" if step.supersedes else " out of the table"
-        way = "retract --replace" if step.supersedes else "retract or erase"
+        is_replaced = (step.pipeline, step.entry) in self._replacing
+        way = "retract --replace" if is_replaced else "retract or erase"
         unless = ""
         if deleted is not None:
             unless = (

@@ -213,8 +213,6 @@ class AbsentFile:
     entry: int | None
     """The entry that named it; None for another program's file."""
     rows: int
-    origins: Mapping[str, int] = field(default_factory=dict)
-    """Its rows by source file, if it has several."""
 
 
 class FilePlace(StrEnum):

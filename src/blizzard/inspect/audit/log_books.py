@@ -84,15 +84,13 @@ class LogBooks:
     def accepts(self, loss: Accepted) -> bool:
         """Whether an operator accepted a loss; otherwise record it.
 
-        Some of the rows that a repair took out may have been read again since.
+        Entries may have given up some of the accepted rows, or read them again, since.
         """
         document = self.accepted.get(loss.version)
-        if document is not None:
-            is_same = (document.rows, document.files) == (loss.rows, loss.files)
-            is_rest = loss.rows <= document.rows and {*loss.files} <= {*document.files}
-            if is_same or (is_rest and loss.version in self.repairs):
-                self.applied.add(loss.version)
-                return True
+        files, rows = (document.files, document.rows) if document else ((), -1)
+        if {*loss.files} <= {*files} and loss.rows <= rows:
+            self.applied.add(loss.version)
+            return True
         self.losses.append(loss)
         return False
 
