@@ -298,18 +298,16 @@ def taken_out(answer: Answer, cli: CommandPrefix) -> tuple[str, *tuple[WayOut, .
     if all((one.removed_by or "").startswith(REPAIR) for one in files):
         # The data files were gone before, so no earlier version shows the rows.
         return since, read_again(answer, cli)
-    if any((one.removed_by or "").startswith(RESTORE) for one in files):
-        back = WayOut(
-            advice="Put back what the RESTORE removed.",
-            commands=confirmed(f"{cli.penguin} replay"),
-        )
-        taken = answer.retraction
-        # penguin puts no rows back beside those that they replaced.
-        is_beside = taken is not None and taken.replaced and taken.came_back
-        return since, TIME_TRAVEL, *(() if is_beside else (back,))
     versions = sorted({one.removed_version for one in files if one.removed_version is not None})
     accept = (f"{cli.blizzard} audit --accept {one} --reason TEXT" for one in versions)
-    return since, TIME_TRAVEL, WayOut(advice="Accept it if it was intended.", commands=(*accept,))
+    ways = [TIME_TRAVEL, WayOut(advice="Accept it if it was intended.", commands=(*accept,))]
+    taken = answer.retraction
+    # penguin puts no rows back beside those that they replaced.
+    is_beside = taken is not None and taken.replaced and taken.came_back
+    if any((one.removed_by or "").startswith(RESTORE) for one in files) and not is_beside:
+        advice = "Put back what the RESTORE removed."
+        ways.insert(1, WayOut(advice=advice, commands=confirmed(f"{cli.penguin} replay")))
+    return since, *ways
 
 
 TIME_TRAVEL = WayOut(advice="Time travel to an earlier version shows them, until VACUUM.")

@@ -181,6 +181,12 @@ def _waiting(case: Case) -> Words:
             return sentence, *_release_or_discard(case, held)
         if any(one.state is FileState.JOURNALED for one in files):
             return f"{now} penguin has committed those.", run_penguin(case.cli)
+        if out := [one for one in files if one.state is FileState.REMOVED and one.sources > 1]:
+            gone = replace(case.answer, state=FileState.REMOVED)
+            _since, *ways = phrases.taken_out(gone, case.cli)
+            shared = f"{plural(len(out), 'data file')} that it shares with others"
+            by = f"{is_are(len(out))} back in the table, or that loss is accepted"
+            return f"{now} {shared} {by}: {phrases.removals(out)}.", *ways
     policy, running = case.settings.sink.rolling, case.answer.running
     sentence = phrases.waits(case.answer, case.source, policy, case.now)
     return sentence, *ways_of_waiting(case.cli, running=running)

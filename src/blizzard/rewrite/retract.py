@@ -271,7 +271,7 @@ def refuse_rows_out(store: Reader, plan: RetractPlan) -> None:
         by, name = plan.lineage().removed_by(path), file_name(path)
         if path in accepted or by is None:
             continue
-        way = "run penguin replay first, or accept the loss with blizzard audit --accept"
+        way = f"run penguin replay first, or accept the loss with blizzard audit --accept {by}"
         if state.snapshot.fates([name])[name] == HeldState.GONE:
             way = f"run blizzard redo --held {name} first"
         elif store.head(path) is None:

@@ -114,7 +114,9 @@ class JournaledFiles:
     replaced: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     """The files that entries took out, each with its replacements."""
     out: set[str] = field(default_factory=set)
-    """The names of files that entries took out or superseded."""
+    """The names of files that entries took out, or superseded as a whole."""
+    out_of: dict[str, set[str]] = field(default_factory=dict)
+    """The names of files of which entries superseded the rows of some source files."""
 
     def __post_init__(self) -> None:
         """Keep the files with rows of the source files."""
@@ -128,7 +130,12 @@ class JournaledFiles:
             for one in entry.rewrites:
                 new = tuple(file.filename for file in one.new)
                 self.replaced += [(old.path, new) for old in one.old]
-            self.out |= entry.supersedes | {file_name(one.filename) for one in entry.outgoing}
+            self.out |= {file_name(one.filename) for one in entry.outgoing}
+            for name, source in entry.superseded_rows():
+                if source is None:
+                    self.out.add(name)
+                elif (key := self.meant.key_of(entry, source)) is not None:
+                    self.out_of.setdefault(name, set()).add(key)
 
     def _meant(self, entry: Entry, file: FinishedFile) -> tuple[str | None, ...]:
         return tuple(self.meant.key_of(entry, name) for name in file.source_files)
@@ -158,10 +165,12 @@ class JournaledFiles:
     def superseded(self, active: Collection[str]) -> Iterator[tuple[str, WrittenFile]]:
         """Yield the data files that new content of the source files supersedes.
 
-        A file out of the table that an earlier entry took out or superseded is out for good.
+        What earlier entries took out or superseded stays out, or is reported by audits.
         """
         for path, one in self.all():
-            if path in active or file_name(path) not in self.out:
+            name = file_name(path)
+            is_out = name in self.out or self.out_of.get(name, set()).issuperset(one.keys)
+            if path in active or not is_out:
                 yield path, one
 
 

@@ -5,7 +5,7 @@ version. An unreadable entry stops the run; it is never treated as missing.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeVar
@@ -147,8 +147,20 @@ class Entry:
 
         A `redo` entry names them, and so does each entry that reads their sources again.
         """
+        return frozenset(name for name, _key in self.superseded_rows())
+
+    def superseded_rows(self) -> Iterator[tuple[str, str | None]]:
+        """Yield each superseded file with the source files whose rows are; None for all."""
+        yield from ((name, None) for name in self.redone)
+        # The first reading supersedes the rows of source files that are not read again, too.
+        out = [one.key for one in self.sources if one.retracted]
         read = (record for record in self.readings if record.failure is None)
-        return frozenset((*self.redone, *(name for record in read for name in record.supersedes)))
+        yield from (
+            (name, key)
+            for record in read
+            for name in record.supersedes
+            for key in (record.key, *out)
+        )
 
     @property
     def replaces(self) -> bool:

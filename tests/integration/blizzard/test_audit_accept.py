@@ -234,19 +234,20 @@ def test_a_missing_file_of_another_program_is_taken_out_only_by_order(
 
 
 @pytest.mark.parametrize(
-    ("rows", "files", "accepted"),
+    ("rows", "files", "given_up", "accepted"),
     [
-        (2, ("a",), True),
-        (1, ("a",), True),
-        (2, ("a", "b"), False),
-        (3, ("a",), False),
-        (2, ("b",), False),
+        (2, ("a",), 0, True),
+        (1, ("a",), 0, False),
+        (1, ("a",), 1, True),
+        (2, ("a", "b"), 0, False),
+        (3, ("a",), 1, False),
+        (2, ("b",), 1, False),
     ],
 )
 def test_other_files_or_more_rows_than_were_accepted_are_not(
-    rows: int, files: tuple[str, ...], accepted: bool
+    rows: int, files: tuple[str, ...], given_up: int, accepted: bool
 ) -> None:
-    """Some of what was accepted may have been given up or read again since."""
+    """Entries may have given up some of what was accepted; what came back is another loss."""
     document = Accepted(version=3, operation=None, writer=None, rows=2, files=("a",))
     loss = replace(document, rows=rows, files=files)
-    assert LogBooks(accepted={3: document}).accepts(loss) is accepted
+    assert LogBooks(accepted={3: document}).accepts(loss, given_up) is accepted

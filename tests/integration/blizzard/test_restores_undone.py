@@ -94,22 +94,42 @@ def test_a_replacement_that_was_undone_beside_another_one(tmp_path: Path) -> Non
 
 
 @pytest.mark.unbalanced("rows_removed", "rows_back")
-def test_only_the_superseded_rows_of_a_data_file_are_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("on_change", ["error", "replace"])
+def test_only_the_superseded_rows_of_a_data_file_are_back(tmp_path: Path, on_change: str) -> None:
     """Rows are replaced while their data file is out of the table, and then it comes back."""
-    desk = Taken(tmp_path, {"fields": [ID]})
+    desk = Taken(tmp_path, {"fields": [ID]}, source={"on_change": on_change})
     for name, *numbers in (("a.ndjson", 1), ("b.ndjson", 2, 3), ("c.ndjson", 4)):
         desk.land(name, *({"id": number} for number in numbers))
     desk.ingest()
-    for version in (0, 1):
-        DeltaTable(str(desk.table)).restore(version)
-        if version == 0:
-            for name, number in (("b.ndjson", 5), ("a.ndjson", 6)):
-                desk.land(name, {"id": number})
-                desk.replace(name, by=name)
-                desk.penguin()
+    DeltaTable(str(desk.table)).restore(0)
+    desk.land("b.ndjson", {"id": 5})
+    if on_change == "error":
+        for yes in ((), ("--yes",)):
+            done = desk.cli("retract", "b.ndjson", "--replace", "b.ndjson", *yes)
+            assert "run penguin replay first, or accept the loss" in done.stderr
+    else:
+        desk.ingest()
+        why = desk.cli("why", "b.ndjson").stdout
+        assert "once 1 data file that it shares with others is back in the table" in why
+        assert "audit --accept 2 " in why
+    assert desk.version == 2
+    desk.cli("audit", "--accept", "2", "--reason", "replaced")
+    for name, number in (("b.ndjson", 5), ("a.ndjson", 6)):
+        desk.land(name, {"id": number})
+        if on_change == "error":
+            desk.replace(name, by=name)
+        desk.ingest()
+    assert desk.ids() == [5, 6]
+    DeltaTable(str(desk.table)).restore(1)
     said = sorted(one.message for one in desk.audited().differences)
     assert [one.split(" of ")[0] for one in said] == [
         "entry 2 supersedes 2 rows",
         "entry 3 supersedes 1 row",
         "version 5 (RESTORE",
     ]
+    desk.replace("b.ndjson", by="b.ndjson")
+    desk.ingest()
+    assert "rows that entry 3 of pipeline default supersedes" in desk.order("replay").output
+    assert desk.ids() == [1, 4, 5]
+    (back, _lost) = sorted(one.message for one in desk.audited().differences)
+    assert back.startswith("entry 3 supersedes 1 row of ")

@@ -47,7 +47,10 @@ def test_a_log_that_lost_a_version_is_replayed_not_waited_for(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("removes", "commands"),
     [
-        (lambda table: table.restore(2), ["penguin replay", "penguin replay --yes"]),
+        (
+            lambda table: table.restore(2),
+            ["penguin replay", "penguin replay --yes", "blizzard audit --accept 4 --reason TEXT"],
+        ),
         (lambda table: table.delete(), ["blizzard audit --accept 4 --reason TEXT"]),
     ],
     ids=["restore", "delete"],

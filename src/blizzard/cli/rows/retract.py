@@ -16,7 +16,7 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import open_reader
 from blizzard.pipeline_log import PipelineLog
 from blizzard.rewrite.replace import exchange_of, replace_rows
-from blizzard.rewrite.retract import RetractPlan, plan_retraction
+from blizzard.rewrite.retract import RetractPlan, plan_retraction, refuse_rows_out
 from blizzard.rewrite.retract import retract as append_retraction
 from blizzard.rewrite.transaction import RewriteDone
 from lakebed.clock import Clock
@@ -57,7 +57,10 @@ def retract(
             some = keys
             if new is not None:
                 some, _new = exchange_of(reader, settings, keys, new, open_reader, now=clock.now())
-            return plan_retraction(reader, settings, some, rows_deleted=rows_deleted)
+            found = plan_retraction(reader, settings, some, rows_deleted=rows_deleted)
+            if new is not None:
+                refuse_rows_out(reader, found)
+            return found
 
         def apply(store: Store, runner: ServiceRunner, _progress: object) -> Retracted:
             if new is None:

@@ -5,7 +5,7 @@ followed through the log separately, so rows restored by a RESTORE never offset 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -36,8 +36,6 @@ class ExpectedFiles:
     """The rows of absent files that should be in the table."""
     _given_up: dict[str, int] = field(default_factory=dict)
     """The rows of files that were given up once they were in the table."""
-    _taken: dict[tuple[str, int], Counter[int]] = field(default_factory=dict)
-    """The rows per source that each entry took out, if all are known, by pipeline and number."""
     _origins: dict[str, Counter[str]] = field(default_factory=dict)
     """By file that was ever removed, its rows by source file, if it has several."""
     _replacing: dict[tuple[str, int], set[str]] = field(default_factory=dict)
@@ -102,11 +100,8 @@ class ExpectedFiles:
 
     def take(self, entry: Entry, steps: Iterable[Supersession], version: int) -> None:
         """Apply a committed entry."""
-        rows, took = _rows_by_source(entry), Sources()
-        if rows.total() == entry.left_out:
-            took = Sources(hashes := self._hashes(entry.pipeline, rows))
-            counts = zip(hashes, rows.values(), strict=True)
-            self._taken[entry.pipeline, entry.sequence] = Counter(dict(counts))
+        rows = _rows_by_source(entry)
+        took = self._hashed(entry.pipeline, rows if rows.total() == entry.left_out else {})
         keys = (one.key for one in entry.sources if one.retracted)
         retracted = Sources(self._hashes(entry.pipeline, keys))
         for step in steps:
@@ -124,9 +119,7 @@ class ExpectedFiles:
             version=version,
             supersedes=True,
         )
-        read = (record for record in entry.readings if record.failure is None)
-        named = ((name, record.key) for record in read for name in record.supersedes)
-        for name, key in chain(named, ((name, None) for name in entry.redone)):
+        for name, key in entry.superseded_rows():
             self.superseded.setdefault(name, {})[key] = supersedes
 
     def supersede(self, named: Iterable[str]) -> frozenset[str]:
@@ -157,10 +150,10 @@ class ExpectedFiles:
             for step in {id(step): step for step in covered.values()}.values():
                 if (path, step.pipeline, step.entry) in rewritten:
                     continue  # The rewrite says which rows it took out.
-                keys = [key for key, last in covered.items() if last is step and key is not None]
-                rows = sum(origins[key] for key in keys) if origins else visible
-                sources = Sources(self._hashes(step.pipeline, keys if None not in covered else ()))
-                self.steps.append(replace(step, old=path, left_out=rows, sources=sources))
+                keys = () if None in covered else (key for key in covered if covered[key] is step)
+                took = self._hashed(step.pipeline, {str(key): origins[str(key)] for key in keys})
+                rows = took.total() if origins else visible
+                self.steps.append(replace(step, old=path, left_out=rows, sources=took))
         return frozenset(paths.values())
 
     def differences(self) -> Iterator[Difference]:
@@ -205,7 +198,11 @@ class ExpectedFiles:
                 is_own = is_whole and (last == path or version not in self.log.repairs)
                 lost[path if is_own else last] = rows if is_own or not one else one.visible or 0
         self._count_given_up()
-        taken = {key: Counter(rows) for key, rows in self._taken.items()}
+        taken = {
+            (one.pipeline, one.entry): Counter(one.sources)
+            for one in self.steps
+            if not one.supersedes
+        }
         for version in sorted(altered | whole.keys()):
             files = {
                 path: left
@@ -252,9 +249,10 @@ class ExpectedFiles:
             rows=rows,
             files=tuple(sorted(files)),
         )
-        if self.log.accepts(loss):
-            return
         document, instead = self.log.accepted.get(version), ""
+        given_up = sum(self._given_up.get(path, 0) for path in document.files) if document else 0
+        if self.log.accepts(loss, given_up + self._deleted[version]):
+            return
         if document is not None:
             instead = (
                 f", but {plural(document.rows, 'row')} of {plural(len(document.files), 'file')} "
@@ -269,6 +267,7 @@ class ExpectedFiles:
             if not files.isdisjoint(superseding):
                 mend = "blizzard retract --replace puts back those that supersede others"
                 mend += "" if files <= superseding else ", and penguin replay then the others"
+            mend += f"; accept it with {accept} if it was intended"
         yield Difference(
             kind=FindingKind.ROWS_REMOVED,
             message=f"{loss.message}{instead}; {mend}",
@@ -350,7 +349,7 @@ class ExpectedFiles:
                 near += lineage.after(one)
             for name in near:
                 held = self.sources_of(name) if step.sources else None
-                if name not in found and (held is None or not step.sources.isdisjoint(held)):
+                if name not in found and (held is None or not step.sources.keys().isdisjoint(held)):
                     found[name] = None
                     waiting.append(name)
         return found
@@ -363,13 +362,14 @@ class ExpectedFiles:
             for one in self.steps
             if one.left_out and one.version > step.version and one.old in reached
         ]
-        wanted = self._taken.get((step.pipeline, step.entry))
-        if not wanted or step.supersedes:
+        if not any(step.sources.values()):
             return sum(one.left_out for one in later) >= step.left_out
-        by_source: Counter[int] = Counter()
-        for key in {(one.pipeline, one.entry) for one in later}:
-            by_source.update(self._taken.get(key, {}))
-        return all(by_source[key] >= min(rows, step.left_out) for key, rows in wanted.items())
+        by_entry: dict[tuple[str, int], Counter[int]] = {}
+        for one in later:
+            key = one.pipeline, one.entry
+            by_entry[key] = by_entry.get(key, Counter()) | one.sources
+        again = sum(by_entry.values(), Counter[int]())
+        return all(again[key] >= min(rows, step.left_out) for key, rows in step.sources.items())
 
     def _taken_of(self, path: str, rows: int, taken: dict[tuple[str, int], Counter[int]]) -> int:
         """Count the rows of a file that entries took out of its successors."""
@@ -386,6 +386,9 @@ class ExpectedFiles:
     def _hashes(self, pipeline: str, keys: Iterable[str]) -> list[int]:
         pipeline = self._first.get(pipeline, pipeline)
         return [hash((pipeline, key)) for key in keys]
+
+    def _hashed(self, pipeline: str, rows: Mapping[str, int]) -> Counter[int]:
+        return Counter(dict(zip(self._hashes(pipeline, rows), rows.values(), strict=True)))
 
     def _deleted_since(self, path: str, step: Supersession) -> int | None:
         """Return another writer's version that deleted as many rows since; None without one.

@@ -3,6 +3,7 @@
 Also checks whether a table shows files as written: their columns, sizes and partitions.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -184,8 +185,8 @@ class Supersession:
     deleted: int = 0
     """The number of its rows that a deletion vector had deleted."""
     supersedes: bool = False
-    sources: frozenset[int] = frozenset()
-    """Hashes of the source files whose rows it took; empty for all or if unknown."""
+    sources: Counter[int] = field(default_factory=Counter)
+    """The rows that its entry took by source file, as hashes; empty for all or if unknown."""
 
 
 def steps_of(entry: Entry, version: int) -> Iterator[Supersession]:

@@ -81,14 +81,14 @@ class LogBooks:
         """The version that removed each file that is no longer in the table."""
         return self.lineage.removed
 
-    def accepts(self, loss: Accepted) -> bool:
+    def accepts(self, loss: Accepted, given_up: int = 0) -> bool:
         """Whether an operator accepted a loss; otherwise record it.
 
-        Entries may have given up some of the accepted rows, or read them again, since.
+        Entries gave up so many of its rows; some of them may have been accepted before.
         """
         document = self.accepted.get(loss.version)
         files, rows = (document.files, document.rows) if document else ((), -1)
-        if {*loss.files} <= {*files} and loss.rows <= rows:
+        if {*loss.files} <= {*files} and loss.rows <= rows <= loss.rows + given_up:
             self.applied.add(loss.version)
             return True
         self.losses.append(loss)
