@@ -19,12 +19,13 @@ from blizzard.journal.ledger import Ledger, Lookup
 from lakebed import layout
 from lakebed.deltalog.lineage import BEFORE, Lineage
 from lakebed.deltalog.versions import FORGET, Commit
-from lakebed.documents.entry import Entry
+from lakebed.documents.entry import Entry, Inheritance
 from lakebed.documents.losses import TakenOut, decode_repair
 from lakebed.documents.pending_meta import HeldMeta, HeldState, decode_held
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import DocumentUnreadable
 from lakebed.journal import JournalReader, accepted_losses, replaced_journals
+from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader
 
 if TYPE_CHECKING:
@@ -53,6 +54,51 @@ class JournalEvidence:
     _replay_entries: list[Entry] = field(default_factory=list)
     """The entries after `_replayed_since` that replayed bad lines."""
     _replayed_since: int | None = None
+    _heritage: "JournalEvidence | None" = None
+    _read_in: dict[str, int] = field(default_factory=dict)
+    """By key, the last entry that read a source file."""
+
+    @property
+    def heritage(self) -> "JournalEvidence | None":
+        """The earlier journal whose knowledge this one inherits; None without one."""
+        of = self._inherits
+        if of is not None and self._heritage is None:
+            folder = layout.replaced_journal(of.pipeline, of.journal)
+            is_aside = folder in replaced_journals(self.store, of.pipeline)
+            self._heritage = JournalEvidence(
+                store=self.store,
+                pipeline=of.pipeline,
+                journal=JournalReader(self.store, of.pipeline, folder=folder if is_aside else None),
+                last=of.sequence,
+                log=self.log,
+            )
+        return self._heritage
+
+    @property
+    def _inherits(self) -> Inheritance | None:
+        opening = self._entry(0)
+        return None if opening is None else opening.inherits
+
+    def inherited_files(self, key: str, number: int | None) -> tuple[DataFile, ...]:
+        """Return the data files of a source file that an earlier journal read.
+
+        Empty if `number` is not an entry that repeats what such a journal knows.
+        """
+        of, before = self._inherits, self.heritage
+        if of is None or before is None or number is None or number > of.entries:
+            return ()
+        last = before.last_reading(key)
+        if last is None:
+            return before.inherited_files(key, 0)
+        return tuple(before.files_of(key, last, replayed=True))
+
+    def last_reading(self, key: str) -> int | None:
+        """Return the last entry that read a source file; the first call reads all entries."""
+        if not self._read_in:
+            for number, entry in ahead(self.journal.entry, range(self.last + 1)):
+                read = () if entry is None else entry.readings
+                self._read_in |= {one.key: number for one in read if one.failure is None}
+        return self._read_in.get(key)
 
     def committed(self, entry: Entry) -> "EntryInLog":
         """Look up an entry in the log."""
@@ -229,7 +275,11 @@ class JournalEvidence:
 
         `replayed`: bad lines of it were replayed since.
         """
-        found = set()
+        return {one.state for one in self.files_of(key, number, replayed=replayed)}
+
+    def files_of(self, key: str, number: int, *, replayed: bool) -> Iterator[DataFile]:
+        """Yield the data files with rows of a source file, read up to an entry."""
+        yield from self.inherited_files(key, number)
         parts = parts_until(self.journal, key, self._entry(number))
         later = self._replays(parts[0].sequence) if replayed and parts else ()
         for entry in (*parts, *later):
@@ -237,8 +287,7 @@ class JournalEvidence:
                 self._standings[entry.sequence] = self.data_files(entry, entry.files)
             for file, one in zip(entry.files, self._standings[entry.sequence], strict=True):
                 if key in file.source_files:
-                    found.add(self._for_source(one, key).state)
-        return found
+                    yield self._for_source(one, key)
 
     def _entry(self, number: int) -> Entry | None:
         if number not in self._entries:
@@ -291,7 +340,7 @@ class JournalEvidence:
         for path in changed:
             name = layout.file_name(path)
             if name not in known and layout.file_id(path) is not None:
-                entry = likely_naming(self.journal, name, self.last)
+                entry = self.naming(name)
                 files = () if entry is None else entry.data_files
                 out = set() if entry is None else _retracted(entry)
                 known |= {
@@ -299,6 +348,11 @@ class JournalEvidence:
                 }
             found |= known.get(name, set())
         return found
+
+    def naming(self, name: str) -> Entry | None:
+        """Return the entry that a data file was written for, also under an earlier journal."""
+        before, entry = self.heritage, likely_naming(self.journal, name, self.last)
+        return before.naming(name) if entry is None and before is not None else entry
 
     def repaired_sources(self) -> dict[str, int]:
         """Map the keys of source files with rows in repaired files to the last entry affected.

@@ -155,7 +155,7 @@ def rows_gone(answer: Answer) -> str:
     """Say how many of the rows of a file have been removed: `its rows have` if all."""
     read, left = row_count(answer), present_count(answer)
     if not left:
-        return "its rows have"
+        return "its rows have" if answer.read else "rows of it have"
     return f"{read - left:,} of its {read:,} rows {'has' if read - left == 1 else 'have'}"
 
 

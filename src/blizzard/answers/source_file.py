@@ -241,7 +241,7 @@ def _with_unfinished(evidence: PipelineEvidence, answer: Answer, known: Unfinish
 def _rows_before(evidence: PipelineEvidence, bare: Answer, done: IngestedFile) -> int | None:
     """Count the rows in the table of a file's previous content; None if unknown."""
     before = _with_finished(evidence, replace(bare, state=FileState.IN_TABLE, reason=None), done)
-    if before.state is FileState.ALTERED or before.reason == INHERITED:
+    if before.state is FileState.ALTERED or not before.read:
         return None
     is_there = before.state in (FileState.IN_TABLE, FileState.REMOVED)
     return present_count(before) if is_there else 0
@@ -274,11 +274,13 @@ def _with_finished(evidence: PipelineEvidence, answer: Answer, done: IngestedFil
     taken = retraction_of(evidence, table, replace(done, entry=said), answer.data_files)
     answer = replace(answer, retraction=taken)
     is_back = taken is not None and taken.came_back
-    states = {one.state for one in answer.data_files}
-    state = state_by_log(answer.state, states, came_back=is_back)
+    files = answer.data_files or table.inherited_files(done.key, done.entry)
+    state = state_by_log(answer.state, {one.state for one in files}, came_back=is_back)
     if state is FileState.IN_TABLE:
         without = NO_ROWS if answer.read else INHERITED
-        answer = replace(answer, reason=None if states else without)
+        answer = replace(answer, reason=None if answer.data_files else without)
+    else:
+        answer = replace(answer, data_files=files)
     held = (one.code for one in answer.data_files if one.state is FileState.HELD)
     reason = next(held, None) if state is FileState.HELD else answer.reason
     return replace(answer, state=state, reason=reason)

@@ -312,6 +312,8 @@ def _removed(case: Case) -> Words:
 
 
 def _read_with(answer: Answer) -> str:
+    if not answer.read:
+        return "an earlier journal"
     return f"{phrases.entries(answer)} ({phrases.rows_from_lines(answer)})"
 
 

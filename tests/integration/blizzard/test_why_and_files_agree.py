@@ -186,3 +186,32 @@ def test_content_that_a_restore_brought_back_in_the_place_of_new_is_shown(tmp_pa
     assert lake.cli(*replace.split()[3:]).exit_code == 0
     assert lake.ids() == [3]
     assert lake.states("a.ndjson") == ("in_table", "in_table", 0)
+
+
+@pytest.mark.parametrize("journals", [1, 2])
+def test_rows_read_under_an_earlier_journal_that_a_restore_took_out_are_not_in(tmp_path, journals):
+    lake = asked(tmp_path, **INLINE)
+    lake.land("a.ndjson", {"id": 1}, {"id": 2})
+    lake.ingest()
+    version = lake.version
+    lake.land("b.ndjson", {"id": 3})
+    lake.ingest()
+    for number in range(journals):
+        lake.ingest()
+        lake.ends_well()
+        before, lake.pipeline = lake.pipeline, f"later{number}"
+        lake.configure({"fields": FIELDS})
+        done = lake.cli("journal", "new", "--from", before, "--yes")
+        assert done.exit_code == 0, done.output
+    lake.land("c.ndjson", {"id": 4})
+    lake.ingest()
+    assert lake.states("b.ndjson") == ("in_table", "in_table", 0)
+    lake.restore(version)
+    assert lake.states("b.ndjson") == lake.states("c.ndjson") == ("removed", "removed", 1)
+    assert "with an earlier journal and committed, and rows of it have been" in lake.said(
+        "b.ndjson"
+    )
+    assert lake.states("a.ndjson")[:2] == ("in_table", "in_table")
+    assert lake.cli("audit").exit_code == 1
+    lake.restore(lake.version - 1)
+    assert lake.states("b.ndjson") == ("in_table", "in_table", 0)
