@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from lakebed.terminal.call import Call, DryRun, LogShape, MinLogLevel, reading
 from lakebed.terminal.program import (
@@ -55,6 +55,14 @@ def unclaimed(settings: "PenguinSettings") -> "Iterator[str]":
 
 LEFT_OUT = "file=path code reason"
 """The JSON keys of a foreign file that is not committed."""
+
+
+def known(document: dict[str, Any], error: str | None) -> dict[str, Any]:
+    """Return a document about a table; its facts are null if the table cannot be read."""
+    if error is None:
+        return document
+    kept = ("table", "table_uri", "error")
+    return {key: value if key in kept else None for key, value in document.items()}
 
 
 def document_of(table: "TableSettings") -> dict[str, str]:

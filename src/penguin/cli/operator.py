@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from lakebed.clock import Clock
+from lakebed.storage.store import Store
 from lakebed.terminal.call import DONE, FAILED, Confirmed, refuse
 from lakebed.terminal.console import picked
 from lakebed.units import entries_from, is_are, plural
@@ -14,7 +15,7 @@ from penguin.cli.app import TableCall
 from penguin.model.settings import TableSettings
 from penguin.operate.release import HeldFileOperations, Settlement
 from penguin.operate.replay import LogReplay, RolledBackPipeline
-from penguin.pipeline import open_store
+from penguin.pipeline import is_missing, nothing_at, open_store
 
 NOTHING_LOST = "no Delta log has lost a commit"
 IDS = typer.Argument(metavar="ID", help="IDs, as `penguin held` shows them.")
@@ -36,13 +37,14 @@ def release(
     """
     if bool(ids) == every:
         refuse("name files by their IDs, or use --all")
-    rows = []
-    for table, operations, names in _chosen(call, ids):
+    rows, chosen = [], _chosen(call, ids)
+    for table, operations, names in chosen:
         with call.guard(table.name):
             found = operations.release(names)
             rows += list(_settled(table, found, "released"))
             call.fail_if(found.left)
-    call.show(_settled_text(rows), *rows)
+    if chosen:
+        call.show(_settled_text(rows), *rows)
 
 
 def discard(
@@ -161,16 +163,17 @@ def _settle_lost(
     call: TableCall, settle: Callable[[LogReplay], list[str]], *, nothing: str, sure: bool
 ) -> None:
     """Settle every table, and print what was done or would be, or `nothing`."""
-    any_lines = False
+    any_lines = any_read = False
     for table in call.tables():
         with call.guard(table.name):
-            store = open_store(table)
+            store = _opened(call, table)
             if store is None:
                 continue
+            any_read = True
             lines = settle(LogReplay(settings=table, store=store, clock=Clock(), pause=time.sleep))
             _show_order(call, table, lines, done=sure)
             any_lines = any_lines or bool(lines)
-    if not any_lines and call.code == DONE:
+    if any_read and not any_lines and call.code == DONE:
         call.show([f"nothing to do: {nothing}"])
     elif any_lines and not sure:
         call.needs_yes()
@@ -227,6 +230,15 @@ def _in_doubt(rolled_back: RolledBackPipeline) -> str:
     )
 
 
+def _opened(call: TableCall, table: TableSettings) -> Store | None:
+    """Open a table's directory; None, and a line that says so, if nothing was written there."""
+    store = open_store(table)
+    if not is_missing(store):
+        return store
+    call.show([f"{table.name}: {nothing_at(table)}"])
+    return None
+
+
 def _chosen(
     call: TableCall, ids: list[str] | None, *, contested: bool = False
 ) -> list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]]:
@@ -238,7 +250,7 @@ def _chosen(
     found: list[tuple[TableSettings, HeldFileOperations, frozenset[str] | None]] = []
     for table in call.tables():
         with call.guard(table.name):
-            store = open_store(table)
+            store = _opened(call, table)
             if store is None:
                 continue
             operations = HeldFileOperations(

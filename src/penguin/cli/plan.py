@@ -9,7 +9,7 @@ from lakebed.telemetry.events import code_of
 from lakebed.terminal.call import exit_code_of
 from lakebed.terminal.console import picked
 from lakebed.units import entries_from, plural
-from penguin.cli.app import LEFT_OUT, TableCall, document_of, sentence, unclaimed
+from penguin.cli.app import LEFT_OUT, TableCall, document_of, known, sentence, unclaimed
 from penguin.model.commit import CommitPlan, CommitProposal
 from penguin.model.settings import TableSettings
 from penguin.pipeline import is_missing, nothing_at, open_reader
@@ -36,7 +36,7 @@ def plan(call: TableCall) -> None:
             call.at_least(exit_code_of(trouble))
         document = _document(table, found, error)
         nothing = nothing_at(table) if missing else None
-        call.show(_text(table, document, error or nothing), document)
+        call.show(_text(table, document, error or nothing), known(document, error))
         call.fail_if(document["stopped"] or document["held"] or document["still_held"])
     call.show(unclaimed(settings))
 

@@ -15,7 +15,7 @@ from lakebed.terminal.call import DONE
 from lakebed.terminal.console import Line, Table, cells, fields_of, first, picked, second
 from lakebed.units import is_are, plural, span
 from penguin.catalog.catalog import open_catalog
-from penguin.cli.app import LEFT_OUT, TableCall, document_of, sentence, unclaimed
+from penguin.cli.app import LEFT_OUT, TableCall, document_of, known, sentence, unclaimed
 from penguin.model.settings import TableSettings
 from penguin.pipeline import nothing_at, open_reader, written
 from penguin.status import ForeignFilesStatus, StoppedStatus, TableStatus, table_status
@@ -107,7 +107,8 @@ def status(call: TableCall) -> None:
                 found = table_status(table, reader, Clock().now(), open_catalog=open_catalog)
         except LakeError as trouble:
             error = sentence(trouble)
-        call.show(status_lines(table, found, error), _document(table, found, error))
+        document = known(_document(table, found, error), error)
+        call.show(status_lines(table, found, error), document)
         call.fail_if(error or _needs_attention(found))
     call.show(unclaimed(settings))
 

@@ -247,8 +247,11 @@ def _fsck_text(
         yield f"{what}: {'it is' if checked.files == 1 else 'all are'} there"
     if checked.elsewhere:
         yield f"  {plural(checked.elsewhere, 'file')} outside of the table's folder: not checked"
+    taken_out = () if found.version is None else [each.path for each in found.files]
     for one in damaged[:FEW]:
-        yield from _damaged_lines(one, table.table_uri)
+        yield from _damaged_lines(one)
+        if one.path not in taken_out:
+            yield f"    {_remedy(one, table.table_uri)}"
     yield from more(len(damaged) - FEW)
     if len(damaged) > FEW:
         by_partition = Counter(map(_partition, damaged))
@@ -283,7 +286,7 @@ def _repair_lines(found: Repaired, planned: bool) -> Iterator[str]:
         yield f"  rows of {plural(count, 'file')} of other programs are lost with that"
 
 
-def _damaged_lines(one: Damaged, uri: str) -> Iterator[str]:
+def _damaged_lines(one: Damaged) -> Iterator[str]:
     trouble = {
         "missing": "missing",
         "size_differs": f"{one.found} bytes instead of {one.action.size}",
@@ -297,7 +300,6 @@ def _damaged_lines(one: Damaged, uri: str) -> Iterator[str]:
         sources = "from:" if origin.sources else "source files unknown"
         yield f"    {rows} of pipeline {origin.pipeline}, {entry}, {sources}"
         yield from first(origin.sources, indent="      ")
-    yield f"    {_remedy(one, uri)}"
 
 
 def _partition(one: Damaged) -> str:

@@ -30,6 +30,9 @@ def penguin(tmp_path):
     return partial(penguin_commands.penguin, tmp_path / "table")
 
 
+KNOWN = ["table", "table_uri", "error"]
+
+
 def told(done):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -41,14 +44,17 @@ def seen(table):
 @pytest.mark.parametrize("made", [True, False])
 @pytest.mark.parametrize(
     ("command", "code"),
-    [("status", 0), ("plan", 0), ("held", 1), ("history", 1), ("vacuum", 1), ("fsck", 1)],
+    [
+        *[("status", 0), ("plan", 0), ("held", 1), ("history", 1), ("vacuum", 1), ("fsck", 1)],
+        *[("replay", 0), ("forget", 0), ("release --all", 0)],
+    ],
 )
 def test_a_place_without_a_table_and_a_journal_is_named(tmp_path, command, code, made):
     """Most often the table_uri has a typo; blizzard may also not have begun yet."""
     place = tmp_path / "later"
     if made:
         place.mkdir()
-    done = penguin_commands.penguin(place, command)
+    done = penguin_commands.penguin(place, *command.split())
     assert done.exit_code == code, done.output
     assert f"events: there is no table and no journal at {place}\n" in done.output
     assert "nothing" not in done.output
@@ -121,14 +127,16 @@ def test_a_wrong_configuration_is_exit_2(penguin, command):
     assert "poll_interval_secs" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["status", "held", "history"])
-def test_a_log_that_cannot_be_read_is_exit_1(penguin, table, command):
+@pytest.mark.parametrize("command", ["status", "plan", "held", "history"])
+def test_a_log_that_cannot_be_read_is_exit_1_and_nothing_is_counted(penguin, table, command):
     """W14."""
     table.journal().batch(rows_of(1))
     table.store.create(f"_delta_log/{0:020d}.json", b"{")
     done = penguin(command)
     assert done.exit_code == 1
     assert "events: " in done.output
+    for document in told(penguin(command, "--output", "json")):
+        assert [key for key in document if document[key] is not None] == KNOWN
 
 
 def test_the_configuration_may_stand_before_the_command(tmp_path, table):
