@@ -230,12 +230,7 @@ class PeelLevel:
         places = places_of(fields, elsewhere)
         self.members = Members(places)
         self._columns = [
-            (
-                one,
-                _nested(one, places_inside(places, one.path)),
-                leaf_of(one),
-                is_kept(places, one.path),
-            )
+            (one, _column(one, places_inside(places, one.path)), is_kept(places, one.path))
             for one in fields
         ]
 
@@ -247,30 +242,29 @@ class PeelLevel:
         own: list[Leftovers] = []
         self.members.place(page, found, trail, taken, own)
         columns = []
-        for number, (one, nested, leaf, kept) in enumerate(self._columns):
-            if nested is None:
-                columns.append(leaf_column(page, one, leaf, taken[number], trail))
-                continue
+        for number, (one, column, kept) in enumerate(self._columns):
             way = trail
             for name in one.path:
                 way = way.member(name)
             inner, rest = (_uncounted(page), []) if kept else (page, left)
-            columns.append(nested(inner, taken[number], way, rest))
+            columns.append(column(inner, taken[number], way, rest))
         if own:
             left.append(in_text_order(own))
         return columns
 
 
-Nested = Callable[[Page, Tokens, Trail, list[Leftovers]], "pa.Array[Any]"]
+Column = Callable[[Page, Tokens, Trail, list[Leftovers]], "pa.Array[Any]"]
+"""Builds the column of a field from the tokens at a path, and appends leftovers to the list."""
 
 
-def _nested(one: Field, elsewhere: Mapping[str, MemberPlace] = NOWHERE) -> Nested | None:
+def _column(one: Field, elsewhere: Mapping[str, MemberPlace] = NOWHERE) -> Column:
     match one.type:
         case FieldType.STRUCT:
             return _Structs(one, elsewhere).column
         case FieldType.LIST | FieldType.MAP:
             return _Items(one).column
-    return None
+    leaf = leaf_of(one)
+    return lambda page, tokens, trail, _left: leaf_column(page, one, leaf, tokens, trail)
 
 
 class _Structs:
@@ -298,7 +292,7 @@ class _Items:
             raise ValueError("a list or a map must declare its elements")
         self._field, self._is_map = one, one.type is FieldType.MAP
         self._type: Any = one.arrow_type()
-        self._inner, self._nested, self._leaf = one.items, _nested(one.items), leaf_of(one.items)
+        self._inner = _column(one.items)
 
     def column(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
@@ -332,10 +326,8 @@ class _Items:
     def _values(
         self, page: Page, tokens: Tokens, trail: Trail, left: list[Leftovers]
     ) -> "pa.Array[Any]":
-        if self._nested is None:
-            return leaf_column(page, self._inner, self._leaf, tokens, trail)
         inside: list[Leftovers] = []
-        array = self._nested(page, tokens, trail, inside)
+        array = self._inner(page, tokens, trail, inside)
         if inside:
             left.append(in_row_order(inside).above(trail))
         return array
