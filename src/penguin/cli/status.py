@@ -264,6 +264,7 @@ def _held_and_discarded(table: str, found: TableStatus) -> Iterator[str]:
             f"{table}: {_files_with_rows(found.discarded)} {were} discarded; "
             f"`blizzard redo --held ID` reads {their} sources again"
         )
+        yield from first([one.name for one in found.discarded])
 
 
 def _files_with_rows(files: Iterable[HeldMeta]) -> str:

@@ -210,6 +210,8 @@ def damaged_document(one: Damaged, uri: str) -> dict[str, object]:
 def _remedy(one: Damaged, uri: str) -> str:
     origin = one.origin
     older = "" if local_path(uri) else ", or from an older version of the object"
+    if one.trouble == "size_differs":
+        return f"{RESTORE}{older}; if that is not possible, move it away and run penguin fsck again"
     if one.trouble != "missing":
         return f"{RESTORE}{older}"
     if origin is None:

@@ -366,7 +366,9 @@ class LogReplay(TableOperation):
         if gone:
             path, why = min(gone.items())
             raise NothingToReplay(
-                f"{len(gone)} of {len(adds)} files cannot be put back, {path} among them: {why}",
+                f"{len(gone)} of {len(adds)} files cannot be put back, {path} among them: {why}; "
+                "restore them from a backup, or accept the loss of all rows that the RESTORE took "
+                f"out: blizzard audit --accept {restore.restored_by} --reason TEXT",
                 table=self.store.uri,
             )
         return self.committer().carry_out(plan).version

@@ -73,6 +73,7 @@ def test_what_was_discarded_is_read_again_by_its_source(desk):
     """HOLES W24: before, its source counted as ingested for ever."""
     assert desk.order("discard", desk.name, "--yes").exit_code == 0
     assert (desk.table / discarded_meta(desk.name)).exists()
+    assert desk.name in desk.order("status").stdout
     path = f"{desk.landing.folder}/b.ndjson"
     for named in (path, f"file://{path}", "default:b.ndjson", f"{desk.name}.parquet"):
         shown = desk.cli("redo", "--file", named)

@@ -323,6 +323,7 @@ def test_a_file_that_vacuum_took_is_named(table, cli):
     done = cli("replay", "--yes")
     assert (done.exit_code, table.ids()) == (1, [1])
     assert f"1 of 1 files cannot be put back, {entry.files[0].filename}" in done.stderr
+    assert "blizzard audit --accept" in done.stderr
 
 
 # ---------------------------------------------------------------------- dropped transactions
