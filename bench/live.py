@@ -33,7 +33,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit
 from lakebed.types import Handoff
-from liveview.answer_cache import Patience
+from liveview.answer_cache import Timeouts
 from liveview.answers import Answers
 from liveview.lake import joined
 from liveview.live import Live
@@ -171,7 +171,7 @@ def looks(made: LiveLake) -> Figures:
         clock=clock,
         opening=lambda place: Counted(place.uri, place.options),
         opening_table=lambda table: Counted(table.table_uri, table.storage_options),
-        patience=Patience(first=600),
+        patience=Timeouts(first=600),
     )
     answers = Answers(observer)
     name = next(iter(made.names))
@@ -211,7 +211,7 @@ def memory(made: LiveLake) -> Figures:
         Live("blizzard", version="0", seconds=clock.seconds),
         "blizzard",
         clock=clock,
-        patience=Patience(first=600),
+        patience=Timeouts(first=600),
     )
     observer.slow.close()
     observer.overview()

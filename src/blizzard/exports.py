@@ -50,7 +50,7 @@ Node = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Teller:
+class PipelineExporter:
     """Writes the documents of one pipeline. Pure."""
 
     settings: PipelineSettings
@@ -184,11 +184,11 @@ def _field(name: str, kind: Any) -> Node:  # noqa: ANN401 - a name, or what Delt
             return {"name": name, "type": str(other)}
 
 
-def tellers_of(settings: BlizzardSettings) -> dict[str, Teller]:
+def tellers_of(settings: BlizzardSettings) -> dict[str, PipelineExporter]:
     """Return a writer of lineage documents for each pipeline."""
     program, namespace = version("blizzard-penguin"), settings.export.openlineage_namespace
     return {
-        each.name: Teller(settings=each, namespace=namespace, version=program)
+        each.name: PipelineExporter(settings=each, namespace=namespace, version=program)
         for each in settings.pipelines
     }
 
@@ -200,7 +200,7 @@ class LineageListener:
         self,
         put: Callable[[bytes], None],
         seconds: Callable[[], float],
-        pipelines: Mapping[str, Teller],
+        pipelines: Mapping[str, PipelineExporter],
     ) -> None:
         self._put, self._seconds, self._pipelines = put, seconds, pipelines
         self._lock = threading.Lock()

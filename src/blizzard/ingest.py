@@ -19,7 +19,7 @@ from blizzard.model.progress import Bounds
 from blizzard.model.seen import Seen
 from blizzard.model.settings import PipelineSettings, share_of
 from blizzard.model.stores import sink_location, source_location
-from blizzard.model.work import Stamp, TaskLimits, Work, WorkUnit
+from blizzard.model.work import SharedProvenance, TaskLimits, Work, WorkUnit
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping, marked
 from lakebed.columns.schema import Schema, walk
@@ -258,7 +258,7 @@ class Ingest:
         return share_of(self.total_concurrency, limit=limit, tasks=self.runner.parallelism)
 
 
-def _stamp(settings: PipelineSettings, batch: str, clock: Clock) -> Stamp | None:
+def _stamp(settings: PipelineSettings, batch: str, clock: Clock) -> SharedProvenance | None:
     if not settings.provenance:
         return None
-    return Stamp(columns=settings.provenance, batch=batch, ingested_at=clock.now())
+    return SharedProvenance(columns=settings.provenance, batch=batch, ingested_at=clock.now())

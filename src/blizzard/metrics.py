@@ -22,7 +22,7 @@ STORE = (
     "store_unavailable",
 )
 FAILURES: Mapping[FailureStage, tuple[str, ...]] = {
-    FailureStage.DISCOVER: ("changed_part_way", "gone_part_way", "partition_unknown"),
+    FailureStage.DISCOVER: ("partial_file_changed", "partial_file_gone", "partition_unknown"),
     FailureStage.DOWNLOAD: STORE,
     FailureStage.DECOMPRESS: ("decompress_failed",),
     FailureStage.PARSE: (
@@ -138,7 +138,7 @@ METRICS = (
     _counter("blizzard_compactions_total", "Entries that merged small data files."),
     _counter("blizzard_files_compacted_total", "Data files merged by compactions."),
     _counter("blizzard_compacted_bytes_total", "Bytes of the data files that they wrote."),
-    _counter("blizzard_compactions_gave_way_total", "Compactions abandoned for another writer."),
+    _counter("blizzard_compaction_conflicts_total", "Compactions abandoned for another writer."),
     _counter("blizzard_compaction_failures_total", "Compactions that failed."),
     _counter(
         "blizzard_source_files_found_total",

@@ -184,10 +184,10 @@ def journaled(
     )
 
 
-def handed_in(pipeline: str, entry: Entry, batch: BatchRun, now: float) -> events.BatchHandedIn:
+def handed_in(pipeline: str, entry: Entry, batch: BatchRun, now: float) -> events.BatchCutShort:
     """Return that a batch was journaled before all of its files were read."""
     age = now - batch.proposal.began
-    return events.BatchHandedIn(
+    return events.BatchCutShort(
         pipeline=pipeline, entry=entry.sequence, left=batch.left, seconds=age
     )
 

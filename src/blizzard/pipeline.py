@@ -372,7 +372,7 @@ class Pipeline:
         self._events.all(outcomes.journaled(entry, self.settings, batch, work, seconds))
         self._schedule.journaled(
             {record.key for record in entry.sources},
-            part_way={record.source for record in entry.sources if not record.complete},
+            partly_read={record.source for record in entry.sources if not record.complete},
         )
         self.totals.add(entry, work)
         self.totals.count_failed(_unfinished(journal))

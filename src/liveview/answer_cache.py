@@ -33,7 +33,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Timeouts:
     """Request timeouts in seconds; all are short, since a page repeats its requests."""
 
     first: float = 5.0

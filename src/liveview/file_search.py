@@ -27,7 +27,7 @@ from lakebed.deltalog.versions import Commit
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
-from lakebed.listing.sort import Guide
+from lakebed.listing.sort import ListingRules
 from lakebed.storage.options import ObjectFacts
 from lakebed.units import typed
 from liveview.details import FileRow, Files
@@ -123,9 +123,9 @@ class FileSearch:
             try:
                 self.evidence.refuse_other_source(source)
                 # Names that no store can be asked for are skipped, without hiding others.
-                past_odd_names = Guide(passes=lambda _path, _oddity: None)
+                past_bad_names = ListingRules(skip=lambda _path, _fault: None)
                 names = self.evidence.open_reader(source_location(source)).in_order(
-                    guide=past_odd_names
+                    guide=past_bad_names
                 )
                 for count, facts in enumerate(names):
                     if count >= MOST_LISTED:

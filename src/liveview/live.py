@@ -27,7 +27,7 @@ from liveview.model import (
     Unit,
     of_seconds,
 )
-from penguin.events.backlog import BacklogSeen, PipelineMended, PipelineStopped
+from penguin.events.backlog import BacklogSeen, PipelineResumed, PipelineStopped
 from penguin.events.commits import CommittedByOther, EntriesCommitted, FilesHeld
 
 MOST_UNITS = 200
@@ -123,7 +123,7 @@ class Live:
             EntriesCommitted: self._changed,
             BacklogSeen: self._backlog,
             PipelineStopped: self._stopped,
-            PipelineMended: self._mended,
+            PipelineResumed: self._mended,
             FilesHeld: self._changed,
             CommittedByOther: self._changed,
         }
@@ -256,7 +256,7 @@ class Live:
         since = of_seconds(self._seconds())
         part.halted[event.pipeline] = _problem(event, since, subject=event.pipeline)
 
-    def _mended(self, event: PipelineMended) -> None:
+    def _mended(self, event: PipelineResumed) -> None:
         part = self._of(event)
         part.changes += 1
         part.halted.pop(event.pipeline, None)

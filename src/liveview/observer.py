@@ -20,7 +20,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
 from lakebed.telemetry.health import PartKind
-from liveview.answer_cache import AnswerCache, Busy, Patience
+from liveview.answer_cache import AnswerCache, Busy, Timeouts
 from liveview.followers import (
     DocumentWindow,
     OpenTable,
@@ -83,7 +83,7 @@ class Observer:
         opening: OpenReader = open_reader,
         opening_table: OpenTable = open_table,
         failed: Callable[[BaseException], None] = lambda _error: None,
-        patience: Patience | None = None,
+        patience: Timeouts | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`failed` is called with every error of an observation."""
@@ -91,7 +91,7 @@ class Observer:
         self.clock = clock
         self.opening = opening
         self.failed = failed
-        self.patience = patience or Patience()
+        self.patience = patience or Timeouts()
         self.live = live
         self._other: ProgramName = "penguin" if program == "blizzard" else "blizzard"
         self.quick = AnswerCache(seconds=monotonic)

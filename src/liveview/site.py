@@ -21,7 +21,7 @@ from lakebed.config.files import Given
 from lakebed.telemetry.events import Emit, Event
 from lakebed.telemetry.health import HealthPart
 from lakebed.telemetry.http import HttpAnswer, Request
-from liveview.answer_cache import Patience
+from liveview.answer_cache import Timeouts
 from liveview.live import Live
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class LiveSite:
         environment: Mapping[str, str],
         parts: Sequence[HealthPart] = (),
         clock: Clock | None = None,
-        patience: Patience | None = None,
+        patience: Timeouts | None = None,
     ) -> None:
         self._program: Literal["blizzard", "penguin"] = program
         self._own = own

@@ -16,15 +16,15 @@ from penguin.events.backlog import (
     FilesIgnored,
     FilesInspected,
     FilesLeftOut,
-    FilesUnnamed,
     FilesWaitNoLonger,
     FilesWaitTooLong,
     FilterBoundsOthersOnly,
-    MetasLeftAlone,
-    OthersSeen,
-    PipelineMended,
+    ForeignFilesSearched,
+    MetasSkipped,
+    PipelineResumed,
     PipelineStopped,
     TableWaiting,
+    UnnamedFilesFound,
 )
 from penguin.events.commits import REJECTED, FilesHeld, RetractionRejected
 from penguin.model.backlog import LeftOut, Stopped, WaitingEntry
@@ -93,7 +93,7 @@ class Announcer:
         )
         others = view.others
         self.emit(
-            OthersSeen(
+            ForeignFilesSearched(
                 table=self.table,
                 sweep=others.sweep,
                 listed=others.listed,
@@ -128,7 +128,7 @@ class Announcer:
         if not view.others.ours or view.stopped or not self._new("unnamed", [True]):
             return
         if left := sorted(find()):
-            self.emit(FilesUnnamed(table=self.table, files=len(left), some=tuple(left[:FEW])))
+            self.emit(UnnamedFilesFound(table=self.table, files=len(left), some=tuple(left[:FEW])))
 
     def checked(self, done: int, files: int) -> None:
         """Announce the progress of checking the next commit's files."""
@@ -138,7 +138,7 @@ class Announcer:
         """Announce metas that are left alone, once, grouped by reason."""
         new = self._new("strays", sorted(strays.items()))
         for reason, paths in grouped((reason, path) for path, reason in new).items():
-            self.emit(MetasLeftAlone(table=self.table, reason=reason, paths=paths))
+            self.emit(MetasSkipped(table=self.table, reason=reason, paths=paths))
 
     def left_out(self, now: tuple[LeftOut, ...]) -> None:
         """Announce foreign files that are not committed, once, grouped by reason."""
@@ -177,7 +177,7 @@ class Announcer:
                 )
         for pipeline in before.keys() - self.stopped.keys():
             code = code_of(before[pipeline].error)
-            self.emit(PipelineMended(table=self.table, pipeline=pipeline, code=code))
+            self.emit(PipelineResumed(table=self.table, pipeline=pipeline, code=code))
 
     def held(self, plan: CommitPlan) -> None:
         """Announce the files that a commit holds, grouped by entry and reasons."""

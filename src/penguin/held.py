@@ -128,7 +128,7 @@ def read_held(
 ) -> HeldMetas:
     """List the metas of held files and read those that are new or changed."""
     # This program gives no meta an unusable name.
-    found = {each.path: each for each in objects(store, folder, odd=lambda _name, _oddity: None)}
+    found = {each.path: each for each in objects(store, folder, odd=lambda _name, _fault: None)}
     listed = (facts for path, facts in sorted(found.items()) if layout.is_meta(path, folder))
     return (known or KnownDocuments()).read(store, listed, decode_held, _unreadable)
 

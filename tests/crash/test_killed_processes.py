@@ -215,7 +215,7 @@ def test_the_first_signal_finishes_the_batch_and_hands_it_off(
 
 
 def test_a_stop_in_a_very_large_file_is_prompt_and_the_next_run_goes_on_from_there(tmp_path: Path):
-    """What was read is journaled part-way, the rest comes with the next run, once (L02)."""
+    """What was read is journaled, the rest comes with the next run, once (L02)."""
     (tmp_path / "landing").mkdir()
     block = b"".join(b'{"id": %d, "name": "%s"}\n' % (n, b"x" * 990) for n in range(1000))
     with gzip.open(tmp_path / "landing/large.ndjson.gz", "wb", compresslevel=1) as large:

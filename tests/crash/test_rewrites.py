@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.rewrite.transaction import PromotionWaits
+from blizzard.rewrite.transaction import PromotionPending
 from blizzard.worker.download import OpenedStores
 from lakebed.storage.store import Store
 from tests.support.compactions import crowded
@@ -168,7 +168,7 @@ def again(command: Command, desk: Any) -> None:
     """Run the command until it has nothing left to do."""
     try:
         command.run(desk)
-    except PromotionWaits:
+    except PromotionPending:
         desk.penguin()
         if not command.repeats:
             assert command.run(desk).entry is None

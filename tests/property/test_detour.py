@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.errors import NameUnusable
-from lakebed.listing.sort import Guide, Oddity, is_usable
-from lakebed.storage import odd_names
+from lakebed.listing.sort import ListingRules, NameFault, is_usable
+from lakebed.storage import unusable_names
 from lakebed.storage.options import ObjectFacts, StorageOptions
 from lakebed.storage.store import Reader
 from tests.support.builders import facts
@@ -87,12 +87,14 @@ def test_every_good_name_is_listed_once_in_order_whatever_is_beside_it(
 ) -> None:
     """W23."""
     store = Refuses(sorted(keys), page)
-    told: list[tuple[str, Oddity]] = []
-    guide = Guide(passes=lambda path, why: told.append((path, why)))
+    told: list[tuple[str, NameFault]] = []
+    guide = ListingRules(skip=lambda path, why: told.append((path, why)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(odd_names, "names", lambda _uri, folder, _options: store.usable(folder))
+        patch.setattr(unusable_names, "names", lambda _uri, folder, _options: store.usable(folder))
         listed = [each.path for each in store.in_order(after=after, guide=guide)]
     assert listed == [key for key in sorted(keys) if is_good(key) and key > after]
-    odd = {odd_names.odd_name(key).shown for key in keys if not is_good(key) and key > after}
+    odd = {
+        unusable_names.unusable_name(key).shown for key in keys if not is_good(key) and key > after
+    }
     assert bool(told) is bool(odd)
     assert {path for path, _why in told} <= odd

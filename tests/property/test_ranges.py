@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blizzard.model.source.file import ByteRange, SourceFile, cut, lines_of, without_first_lines
-from blizzard.model.source.part_way import (
+from blizzard.model.source.partly_read import (
     bytes_in_words,
     left_of,
     lines_before,

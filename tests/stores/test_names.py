@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lakebed.errors import ListingUnordered, StoreUnavailable
-from lakebed.listing.sort import Guide
+from lakebed.listing.sort import ListingRules
 from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Created, Store
@@ -130,7 +130,7 @@ def test_the_lister_yields_names_in_order_whatever_the_store_does(
 
 def listed(store: Store, each: Range, lister: IncrementalLister) -> list[str]:
     """List as the programs do."""
-    guide = Guide(passes=lambda _path, _oddity: None)
+    guide = ListingRules(skip=lambda _path, _fault: None)
     plan = ListingPlan(ranges=lambda _root: [each])
     return lister.attempt(lambda: [facts.path for facts in lister.files(store, plan, guide)])
 

@@ -7,7 +7,7 @@ from typing import Any
 from blizzard.model.predicate import parse
 from blizzard.model.stores import open_reader
 from blizzard.rewrite.erase import ErasePlan, erase, plan_erasure
-from blizzard.rewrite.still_held import StillHeld, still_held
+from blizzard.rewrite.remaining_copies import RemainingCopies, remaining_copies
 from blizzard.rewrite.transaction import RewriteDone
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
@@ -42,9 +42,9 @@ class Forgetful(Taken):
         """Find what an erasure would take out."""
         return plan_erasure(self.store, self.settings, parse(where))
 
-    def held(self, where: str, found: ErasePlan | None = None) -> StillHeld:
+    def held(self, where: str, found: ErasePlan | None = None) -> RemainingCopies:
         """Find who still holds rows for which a condition holds, after a look at the table."""
-        return still_held(
+        return remaining_copies(
             self.store, self.settings, parse(where), found or self.meant(where), open_reader
         )
 

@@ -18,7 +18,7 @@ from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.http import HttpLimits
 from lakebed.telemetry.metrics_server import observed
 from lakebed.telemetry.settings import Guard
-from liveview.answer_cache import Patience
+from liveview.answer_cache import Timeouts
 from liveview.site import LiveSite
 from penguin.config import load as penguin_config
 from penguin.telemetry import METRICS as PENGUIN_METRICS
@@ -28,7 +28,7 @@ from tests.support.scrape import Pages
 from tests.support.tables import commit_table
 
 METRICS_ON = "metrics: {enabled: true}\n"
-PATIENT = Patience(first=240, stale=240, other=240, answer=240)
+PATIENT = Timeouts(first=240, stale=240, other=240, answer=240)
 """Tests are about what is said, and not when: a busy machine takes its time."""
 CANARY = "canary-7f3a"
 """Stands in rows and nowhere else: no answer may have it."""

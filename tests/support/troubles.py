@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.execute.runner import WorkersDied
-from blizzard.handoff.publish import HandedOn, Publisher
+from blizzard.handoff.publish import HandoffResult, Publisher
 from blizzard.model.settings import QuarantineLimits
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.deltalog.log_contents import RETENTION_PROPERTY
@@ -69,7 +69,7 @@ class Publishes(Publisher):
 
     away: Path
 
-    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
+    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandoffResult:
         if self.away.exists():
             raise StoreUnavailable("no answer", path="outbox")
         return Publisher().publish(store, last, redo=redo)

@@ -68,17 +68,17 @@ NEVER_A_STEPS = {
     "queue_missing",  # likewise
     "queue_unavailable",  # likewise
     "predicate_invalid",  # a command
-    "promotion_waits",  # a command
-    "rows_not_told_apart",  # a command
+    "promotion_pending",  # a command
+    "row_origins_unknown",  # a command
     "source_not_retractable",  # a command
     "record_not_found",  # a command
     "rows_uncertain",  # an order
     "snapshot_broken",  # mended on the spot
     "workers_died",  # its files are read in smaller jobs
     # Of a source file, and told by its own metric:
-    "changed_part_way",
+    "partial_file_changed",
     "decompress_failed",
-    "gone_part_way",
+    "partial_file_gone",
     "partition_unknown",
 }
 

@@ -12,7 +12,7 @@ from typing import Literal
 from blizzard.answers.answer import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
 from blizzard.answers.entries import MOST_PARTS, reading
 from blizzard.discover.finding import SkipSummary
-from blizzard.model.source.part_way import ChangedPartWay
+from blizzard.model.source.partly_read import PartialFileChanged
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
 from lakebed.seek import seek
@@ -89,7 +89,7 @@ class DayOrPartition:
         self.deleted += one.deleted
         self.lost += one.lost
         self.in_part += one.in_part and (one.deleted or one.overwritten)
-        is_cut_off = one.state is FileState.DISCARDED and one.reason == ChangedPartWay.code
+        is_cut_off = one.state is FileState.DISCARDED and one.reason == PartialFileChanged.code
         self.cut_off += is_cut_off
         self.not_applied += one.reason == NOT_APPLIED
         self.overwritten += one.overwritten

@@ -21,11 +21,11 @@ from blizzard.discover.finding import PartitionUnknown, Reason
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import Undecided
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
-from blizzard.model.source.part_way import (
-    ChangedPartWay,
-    GonePartWay,
-    is_part_way,
+from blizzard.model.source.file import IngestedFile, Recorded, UnfinishedFile
+from blizzard.model.source.partly_read import (
+    PartialFileChanged,
+    PartialFileGone,
+    is_partly_read,
     lacks_its_object,
 )
 from lakebed.storage.options import ObjectFacts
@@ -43,11 +43,11 @@ def of_deleted(known: UnfinishedFile, progress: FileProgress) -> tuple[FileState
     """
     record = known.record
     reason = None if record.failure is None else record.failure.code
-    if record.discarded and is_part_way(record):
+    if record.discarded and is_partly_read(record):
         part = IngestedFile(key=record.key, size=record.size, etag=record.etag, entry=known.read_in)
         state = progress.of(part)
         is_in = state is FileState.IN_TABLE
-        return (FileState.DISCARDED if is_in else state), GonePartWay.code
+        return (FileState.DISCARDED if is_in else state), PartialFileGone.code
     if record.gone:
         return (FileState.DISCARDED if record.discarded else FileState.FAILED), reason or "gone"
     return (FileState.WAITING, PART_READ) if reason is None else (FileState.FAILED, reason)
@@ -67,7 +67,7 @@ def is_failed(known: UnfinishedFile) -> bool:
 
 def has_a_part_read(known: UnfinishedFile) -> bool:
     """Whether rows of an unfinished file were read and not given up."""
-    return is_part_way(known.record) and not known.record.redo
+    return is_partly_read(known.record) and not known.record.redo
 
 
 def last_entry(known: UnfinishedFile) -> int | None:
@@ -116,15 +116,15 @@ class Lifecycle:
     """Returns the partition that a path names."""
     written: DayOf = lambda _entry: None
 
-    def before(self, key: str, done: IngestedFile | None) -> Before:
+    def before(self, key: str, done: IngestedFile | None) -> Recorded:
         """Return the ledger's record of a name; `done` is the object that was read to its end."""
         unfinished = self.ledger.unfinished.get(key)
         if unfinished is not None and unfinished.record.redo:
             done = None  # The files with its rows are gone: it is read again.
-        return Before(unfinished=unfinished, finished=done)
+        return Recorded(unfinished=unfinished, finished=done)
 
     def listed(
-        self, facts: ObjectFacts, before: Before, decision: Decision, *, loses_rest: bool
+        self, facts: ObjectFacts, before: Recorded, decision: Decision, *, loses_rest: bool
     ) -> Iterator[FileStanding]:
         """Yield earlier objects of a listed object's name, then the object itself."""
         known, done = before.unfinished, before.finished
@@ -184,7 +184,7 @@ class Lifecycle:
         return replace(standing, deleted=deleted, overwritten=overwritten)
 
     def _state(
-        self, facts: ObjectFacts, before: Before, decision: Decision, *, loses_rest: bool
+        self, facts: ObjectFacts, before: Recorded, decision: Decision, *, loses_rest: bool
     ) -> tuple[FileState, int | None, str | None]:
         """Return the state of a listed object, its entry and its reason."""
         known, done = before.unfinished, before.finished
@@ -199,12 +199,12 @@ class Lifecycle:
             state = FileState.WAITING if is_read else FileState.CHANGED
             return state, None, _young(decision) or reason
         if loses_rest:
-            return FileState.FAILED, last_entry(known), ChangedPartWay.code
+            return FileState.FAILED, last_entry(known), PartialFileChanged.code
         state, code = _unfinished(facts, known, decision)
         return state, last_entry(known), code
 
     def _read_before(
-        self, facts: ObjectFacts, before: Before, decision: Decision, *, loses_rest: bool
+        self, facts: ObjectFacts, before: Recorded, decision: Decision, *, loses_rest: bool
     ) -> Iterator[FileStanding]:
         """Yield earlier objects of a name that count separately."""
         known, done = before.unfinished, before.finished
@@ -213,7 +213,7 @@ class Lifecycle:
         if known is None:
             return
         record = known.record
-        is_given_up = record.discarded and is_part_way(record) and not same_object(record, facts)
+        is_given_up = record.discarded and is_partly_read(record) and not same_object(record, facts)
         if is_given_up and not loses_rest and decision is not Decision.DONE:
             yield replace(self.unfinished_and_gone(known), deleted=False, overwritten=True)
 

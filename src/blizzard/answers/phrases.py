@@ -33,11 +33,11 @@ PART_WAY = (
     "other lines."
 )
 ADVICE = {
-    "changed_part_way": "A part of it is in the table, and it is another object now, or one that "
-    "is read otherwise. The list has the ways out.",
+    "partial_file_changed": "A part of it is in the table, and it is another object now, or one "
+    "that is read otherwise. The list has the ways out.",
     "decompress_failed": f"Upload it again, complete: it is read when it changes, {RIGHT_AWAY}.",
-    "gone_part_way": "A part of it is in the table, and it is gone from its source. Put it back as "
-    "it was, and the rest is read; or give up the rest.",
+    "partial_file_gone": "A part of it is in the table, and it is gone from its source. Put it "
+    "back as it was, and the rest is read; or give up the rest.",
     "lines_miscounted": "blizzard or the machine is at fault, not the file. Read it again.",
     "partition_unknown": "Move it into the folder of its partition, where it is read.",
     "too_many_bad_lines": "Fix the file or the schema, or raise error_handling.max_bad_records or "
@@ -66,24 +66,24 @@ def key_of(answer: Answer) -> str:
 
 
 def way_out(
-    code: str, key: str, cli: CommandPrefix, *, part_way: bool, bad_line: bool = False
+    code: str, key: str, cli: CommandPrefix, *, partly_read: bool, bad_line: bool = False
 ) -> WayOut:
     """Return what to do about a failed file.
 
-    `part_way`: some of its lines are in the table. `bad_line`: a single line failed it, which could
-    have been quarantined instead.
+    `partly_read`: some of its lines are in the table. `bad_line`: a single line failed it, which
+    could have been quarantined instead.
     """
     retry, advice = _retry_of(key, cli), ADVICE.get(code)
     if code == "partition_unknown":
         return WayOut(advice=advice)
-    if code == "changed_part_way":
+    if code == "partial_file_changed":
         return WayOut(advice=advice, commands=(f"{cli.blizzard} dlq list",))
-    if code == "gone_part_way":
+    if code == "partial_file_gone":
         discard = f"{cli.blizzard} dlq discard {typable(key)}"
         return WayOut(advice=advice, commands=confirmed(discard))
     if advice is not None:
         return WayOut(advice=advice, commands=(retry,))
-    if part_way:
+    if partly_read:
         return WayOut(advice=PART_WAY, commands=(f"{retry} --same-lines",))
     advice = f"Fix the file or the schema: it is read again when either changes, {RIGHT_AWAY}."
     if bad_line:
@@ -98,8 +98,8 @@ def of_failed(
     if failed.next_try is not None:
         return WayOut(advice="Read it right away.", commands=(_retry_of(key, cli),))
     bad_line = failed.line is not None and settings.quarantine is None
-    part_way = bool(failed.lines_in_table)
-    return way_out(failed.code, key, cli, part_way=part_way, bad_line=bad_line)
+    partly_read = bool(failed.lines_in_table)
+    return way_out(failed.code, key, cli, partly_read=partly_read, bad_line=bad_line)
 
 
 def _retry_of(key: str, cli: CommandPrefix) -> str:

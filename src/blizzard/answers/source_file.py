@@ -31,8 +31,8 @@ from blizzard.answers.words import Case, worded
 from blizzard.discover.filter import Decision, bases_of
 from blizzard.discover.finding import Finding, Reason, SkippedFile
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
-from blizzard.model.source.part_way import ChangedPartWay
+from blizzard.model.source.file import IngestedFile, Recorded, UnfinishedFile
+from blizzard.model.source.partly_read import PartialFileChanged
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import SourceRecord
 from lakebed.errors import LakeError, StoreDenied
@@ -95,7 +95,7 @@ def why_source_file(evidence: PipelineEvidence, source: SourceSettings, path: st
     passed = _passed(found, path)
     if standing is not None:
         answer = replace(answer, state=standing.state, reason=standing.reason)
-        if passed is not None and passed.reason in (Reason.CHANGED_PART_WAY, Reason.MISPLACED):
+        if passed is not None and passed.reason in (Reason.PARTIAL_FILE_CHANGED, Reason.MISPLACED):
             answer = replace(answer, detail=passed.detail)
     elif passed is not None:
         reason, detail = passed.reason.value, passed.detail
@@ -129,7 +129,7 @@ def why_source_file(evidence: PipelineEvidence, source: SourceSettings, path: st
 
 
 def _standing(
-    life: Lifecycle, facts: ObjectFacts | None, before: Before, found: Finding, key: str
+    life: Lifecycle, facts: ObjectFacts | None, before: Recorded, found: Finding, key: str
 ) -> FileStanding | None:
     """Return the standing of the present or last object of a name.
 
@@ -141,7 +141,7 @@ def _standing(
     if found.take:
         decision = Decision.TAKE
     if facts is not None and (known or done or decision is not Decision.DONE):
-        loses_rest = passed is not None and passed.reason is Reason.CHANGED_PART_WAY
+        loses_rest = passed is not None and passed.reason is Reason.PARTIAL_FILE_CHANGED
         here = life.listed(facts, life.before(key, done), decision, loses_rest=loses_rest)
         return list(here)[-1]
     if known is not None and not _is_over(before, facts):
@@ -149,7 +149,7 @@ def _standing(
     return None if done is None else list(life.done_and_gone(done))[-1]
 
 
-def _is_over(before: Before, facts: ObjectFacts | None) -> bool:
+def _is_over(before: Recorded, facts: ObjectFacts | None) -> bool:
     """Whether the content in the table counts, since other content failed and left the source.
 
     Without an object in the source, the failed content is lost until an operator gives it up.
@@ -213,7 +213,7 @@ def _passed(found: Finding, path: str) -> SkippedFile | None:
     )
 
 
-def _with_history(evidence: PipelineEvidence, answer: Answer, before: Before) -> Answer:
+def _with_history(evidence: PipelineEvidence, answer: Answer, before: Recorded) -> Answer:
     """Add what entries say about a file, depending on its state."""
     known, done = before.unfinished, before.finished
     is_over = _is_over(before, answer.stored) or (done and answer.state is FileState.CHANGED)
@@ -233,7 +233,7 @@ def _with_unfinished(evidence: PipelineEvidence, answer: Answer, known: Unfinish
     answer = replace(answer, earlier_lines=_earlier_lines(evidence, unseen))
     if answer.reason in (PART_READ, REDO):
         return answer
-    is_there = answer.state is FileState.WAITING or answer.reason == ChangedPartWay.code
+    is_there = answer.state is FileState.WAITING or answer.reason == PartialFileChanged.code
     gone = record.gone and not is_there
     return replace(answer, failure=failure_of(evidence, known), gone=gone)
 

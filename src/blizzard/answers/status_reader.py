@@ -25,7 +25,7 @@ from blizzard.journal.segments import SegmentBroken
 from blizzard.journal.standings import EntrySummary, JournalTotals, RejectionLookup
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
 from blizzard.model.source.file import UnfinishedFile
-from blizzard.model.source.part_way import CODES, ChangedPartWay
+from blizzard.model.source.partly_read import CODES, PartialFileChanged
 from blizzard.model.stores import OpenReader, open_reader, source_uris_of
 from blizzard.notices.queue import OpenQueue
 from blizzard.pipeline_log import PipelineLog
@@ -257,7 +257,7 @@ def as_found(failed: list[FailedSource], found: Finding, now: datetime) -> list[
     changed = {
         record.path: record
         for record in found.misplaced
-        if record.failure is not None and record.failure.code == ChangedPartWay.code
+        if record.failure is not None and record.failure.code == PartialFileChanged.code
     }
     there = [
         one

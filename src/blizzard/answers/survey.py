@@ -19,9 +19,9 @@ from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import Scan
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import merged
-from blizzard.model.source.file import Before, IngestedFile
+from blizzard.model.source.file import IngestedFile, Recorded
 from lakebed.layout import folder
-from lakebed.listing.sort import LAST, Guide, Oddity
+from lakebed.listing.sort import LAST, ListingRules, NameFault
 from lakebed.listing.watermark import ListingPlan
 from lakebed.storage.options import ObjectFacts
 from lakebed.types import OnChange
@@ -54,7 +54,7 @@ class SourceSurvey:
     @cached_property
     def scan(self) -> Scan:
         """The scan that decides about each listed object."""
-        context = self.evidence.context(self.lister.source, lambda _key: Before())
+        context = self.evidence.context(self.lister.source, lambda _key: Recorded())
         return self.lister.scan(context, sweep=True)
 
     @cached_property
@@ -122,14 +122,14 @@ class SourceSurvey:
         below = replace(whole, after=max(whole.after, self.prefix[:-1]), until=self.prefix + LAST)
         return replace(plan, ranges=lambda _root: [below])
 
-    def _guide(self) -> Guide:
+    def _guide(self) -> ListingRules:
         guide = self.scan.guide()
 
-        def passes(path: str, oddity: Oddity) -> None:
-            guide.passes(path, oddity)
+        def skip(path: str, fault: NameFault) -> None:
+            guide.skip(path, fault)
             self._odd.append(path)
 
-        return replace(guide, passes=passes)
+        return replace(guide, skip=skip)
 
     def _listed(
         self, facts: ObjectFacts, key: str, done: IngestedFile | None

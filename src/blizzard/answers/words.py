@@ -105,7 +105,7 @@ def worded(case: Case) -> Answer:
 def _gone(case: Case) -> Words:
     answer, failure = case.answer, case.answer.failure
     if answer.read or answer.earlier_lines:
-        return _gone_part_way(case)
+        return _partial_file_gone(case)
     how = "a part of it was unread" if failure is None else f"it had failed [{failure.code}]"
     gone = f"It is not in its source any more, and {how} when it was deleted"
     if answer.state is FileState.DISCARDED:
@@ -122,7 +122,7 @@ def _discard(case: Case) -> tuple[str, str]:
     return confirmed(f"{case.cli.blizzard} dlq discard {case.file}")
 
 
-def _gone_part_way(case: Case) -> Words:
+def _partial_file_gone(case: Case) -> Words:
     answer = case.answer
     is_given_up = answer.state is FileState.DISCARDED
     rest = "an operator has given up the rest" if is_given_up else "its day is not complete"
@@ -199,7 +199,7 @@ def _failed(case: Case) -> Words:
         return says(
             f"It cannot be read: {answer.detail} [{code}]{phrases.rows_there(answer)}. The next "
             "run records that.",
-            phrases.way_out(code, phrases.key_of(answer), case.cli, part_way=True),
+            phrases.way_out(code, phrases.key_of(answer), case.cli, partly_read=True),
         )
     places = {"line": failure.line, "field": failure.field}
     at = "".join(f", {name} {value}" for name, value in places.items() if value is not None)

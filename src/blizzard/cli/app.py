@@ -97,12 +97,12 @@ def warm_command(
     Args:
         again: Replace an existing archive.
     """
-    from blizzard.execute.spark.session import NotMade, warm  # noqa: PLC0415
+    from blizzard.execute.spark.session import ArchiveFailed, warm  # noqa: PLC0415
     from lakebed.units import in_words  # noqa: PLC0415
 
     try:
         archive = warm(again=again)
-    except NotMade as error:
+    except ArchiveFailed as error:
         refuse(str(error), FAILED)
     size = in_words(archive.path.stat().st_size)
     typer.echo(f"Spark starts faster from now on: its classes are saved in {archive.path} ({size})")

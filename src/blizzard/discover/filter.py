@@ -21,15 +21,15 @@ from blizzard.discover.finding import (
     why_not_ours,
 )
 from blizzard.model.settings import MAX_DEPTH, MAX_LINE_BYTES, PipelineSettings, SourceSettings
-from blizzard.model.source.file import Before, IngestedFile, SourceFile, UnfinishedFile
+from blizzard.model.source.file import IngestedFile, Recorded, SourceFile, UnfinishedFile
 from blizzard.model.source.form import Form
-from blizzard.model.source.part_way import (
-    ChangedPartWay,
-    changed_part_way,
+from blizzard.model.source.partly_read import (
+    PartialFileChanged,
     failed,
-    is_part_way,
+    is_partly_read,
     is_traced,
     lacks_its_object,
+    partial_file_changed,
     recounted,
 )
 from lakebed.columns.schema import AS_WRITTEN, Field, walk
@@ -215,7 +215,7 @@ class FileFilter:
             self.leave(reason, facts)
         return reason is None
 
-    def consider(self, facts: ObjectFacts, before: Before) -> Decision:
+    def consider(self, facts: ObjectFacts, before: Recorded) -> Decision:
         """Decide on a source file, and add it to the batch if it is taken."""
         key = f"{self.source.name}:{facts.path}"
         if key in self._take:
@@ -224,7 +224,7 @@ class FileFilter:
             return self._enter(key, facts, None, is_other=False)  # A new one, as most are.
         return self._consider_known(key, facts, before)
 
-    def _consider_known(self, key: str, facts: ObjectFacts, before: Before) -> Decision:
+    def _consider_known(self, key: str, facts: ObjectFacts, before: Recorded) -> Decision:
         known = before.unfinished
         on_change = self.source.on_change
         is_cut = known is not None and self._is_cut(known, facts)
@@ -233,14 +233,14 @@ class FileFilter:
         if before.finished is not None and is_same(before.finished, facts):
             return self.done(facts)
         if before.is_rejected:
-            return self._pass_over(facts)  # It would duplicate the rows that it should replace.
+            return self._skip(facts)  # It would duplicate the rows that it should replace.
         # A file without rows has none in the table: its new content is read like a new file.
         is_other = is_cut or (before.finished is not None and not before.finished.empty)
         # The rest of an object whose first lines are in the table is always read.
         is_begun = known is not None and bool(self._read_before(known, facts))
         is_read = on_change in (OnChange.REINGEST, OnChange.REPLACE)
         if is_other and not is_begun and not is_read:
-            return self._pass_over(facts)
+            return self._skip(facts)
         if known is not None and (
             key in self.tried
             or (same_object(known.record, facts) and not self._may_be_tried(known))
@@ -265,15 +265,17 @@ class FileFilter:
 
     def _lose_rest(self, facts: ObjectFacts, record: SourceRecord) -> Decision:
         """Record once that the rest of a partly read object is gone."""
-        is_new = not is_traced(record, ChangedPartWay)
+        is_new = not is_traced(record, PartialFileChanged)
         if is_new and self.is_full:
             return self._leave_over(facts)
-        told = (recounted if same_object(record, facts) else changed_part_way)(record)
-        self.leave(Reason.CHANGED_PART_WAY, facts, told.failure.message if told.failure else None)
+        told = (recounted if same_object(record, facts) else partial_file_changed)(record)
+        self.leave(
+            Reason.PARTIAL_FILE_CHANGED, facts, told.failure.message if told.failure else None
+        )
         self._misplaced += [told] if is_new else []
         return Decision.FAIL if is_new else Decision.DONE
 
-    def _pass_over(self, facts: ObjectFacts) -> Decision:
+    def _skip(self, facts: ObjectFacts) -> Decision:
         """Skip a file whose object changed, and report it unless changes are ignored."""
         if self.source.on_change is OnChange.IGNORE:
             return self.done(facts)
@@ -296,7 +298,7 @@ class FileFilter:
         """Count a skipped file."""
         self.tally.add(facts.path, facts.size, reason, detail, until)
 
-    def pass_over(self, path: str, reason: Reason) -> None:
+    def skip(self, path: str, reason: Reason) -> None:
         """Count a skipped name or folder of unknown size."""
         self.tally.add(path, 0, reason)
 
@@ -360,7 +362,7 @@ class FileFilter:
         if self.is_full or (self._take and self._bytes + facts.size > source.max_bytes_per_batch):
             return self._leave_over(facts)
         if not facts.size and not self.exists(facts.path):
-            self.pass_over(f"{facts.path}/", Reason.FOLDER_MARKER)
+            self.skip(f"{facts.path}/", Reason.FOLDER_MARKER)
             return Decision.NO_FILE
         try:
             values = partition_of(facts.path, self.template, self.partition_fields)
@@ -414,7 +416,7 @@ class FileFilter:
 
     def _is_cut(self, known: UnfinishedFile, facts: ObjectFacts) -> bool:
         """Whether a file was read in part and its rest can no longer be identified."""
-        return is_part_way(known.record) and not self._goes_on(known, facts)
+        return is_partly_read(known.record) and not self._goes_on(known, facts)
 
     def _read_before(self, known: UnfinishedFile | None, facts: ObjectFacts) -> int:
         """Return the lines of this very object that were read already."""

@@ -29,7 +29,7 @@ class Reason(StrEnum):
 
     INGESTED = "ingested"
     CHANGED = "changed"
-    CHANGED_PART_WAY = "changed_part_way"
+    PARTIAL_FILE_CHANGED = "partial_file_changed"
     RESTING = "resting"
     FAILED = "failed"
     MISPLACED = "misplaced"
@@ -56,7 +56,7 @@ UNREAD = (*AMISS, Reason.NOT_NDJSON)
 IN_WORDS = {
     Reason.INGESTED: "ingested already",
     Reason.CHANGED: "ingested before, changed since; its new content is not read",
-    Reason.CHANGED_PART_WAY: "changed after a part of it was read; nothing more of it is read",
+    Reason.PARTIAL_FILE_CHANGED: "changed after a part of it was read; nothing more of it is read",
     Reason.RESTING: "failed before; tried again later",
     Reason.FAILED: "failed before; read again when the file or its configuration changes",
     Reason.MISPLACED: "its path does not give its partition; it would fail",

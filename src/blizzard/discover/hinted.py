@@ -14,7 +14,7 @@ from blizzard.discover.finding import Finding, why_not_ours
 from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext, Scan
 from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
-from blizzard.model.source.file import Before
+from blizzard.model.source.file import Recorded
 from lakebed.errors import StoreDenied
 from lakebed.listing.sort import CONTROL, SURROGATE
 from lakebed.listing.watermark import ListingPlan, Range, folder_and_name
@@ -68,7 +68,7 @@ class HintCheck:
         )
         return self._with(known, scan.finding(known.amiss)), followed
 
-    def _needs_check(self, hint: Hint) -> Iterator[Before]:
+    def _needs_check(self, hint: Hint) -> Iterator[Recorded]:
         """Settle a hint that needs no request to the store, or yield its state in the journal."""
         plan = self.lister.sweep_plan(self.context.now)
         source = self.lister.source
@@ -82,7 +82,9 @@ class HintCheck:
             return
         yield before
 
-    def _consider(self, scan: Scan, hint: Hint, facts: ObjectFacts | None, before: Before) -> None:
+    def _consider(
+        self, scan: Scan, hint: Hint, facts: ObjectFacts | None, before: Recorded
+    ) -> None:
         if facts is None:
             self._missing.append(hint)
             return
@@ -168,7 +170,7 @@ class HintCheck:
         )
 
 
-def _is_known(hint: Hint, before: Before) -> bool:
+def _is_known(hint: Hint, before: Recorded) -> bool:
     """Whether a message is about the ingested object, by size and e-tag."""
     name = before.finished
     if name is None or hint.size is None or hint.etag is None:

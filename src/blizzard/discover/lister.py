@@ -16,7 +16,7 @@ from blizzard.discover.scan import DiscoveryContext, ListingState, Scan
 from blizzard.model.event_time import from_path
 from blizzard.model.settings import ListingLimits, PipelineSettings, SourceSettings
 from blizzard.model.source.file import UnfinishedFile
-from blizzard.model.source.part_way import GonePartWay, is_traced
+from blizzard.model.source.partly_read import PartialFileGone, is_traced
 from lakebed.columns.schema import Field
 from lakebed.documents.records import FailureStage, SourceRecord
 from lakebed.errors import StoreDenied
@@ -273,7 +273,7 @@ class SourceLister:
 
 def _is_ended(record: SourceRecord) -> bool:
     """Whether a file is already recorded as gone."""
-    return record.gone or is_traced(record, GonePartWay)
+    return record.gone or is_traced(record, PartialFileGone)
 
 
 def source_listers(settings: PipelineSettings) -> list[SourceLister]:

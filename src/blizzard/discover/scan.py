@@ -20,24 +20,24 @@ from blizzard.discover.finding import (
     why_not_ours,
 )
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
-from blizzard.model.source.part_way import gone_part_way, is_part_way, settled
+from blizzard.model.source.file import IngestedFile, Recorded, UnfinishedFile
+from blizzard.model.source.partly_read import is_partly_read, partial_file_gone, settled
 from lakebed.documents.records import SourceRecord
-from lakebed.listing.sort import Guide, Oddity
+from lakebed.listing.sort import ListingRules, NameFault
 from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader
 
 REASONS = {
-    Oddity.NAME: Reason.UNUSABLE_NAME,
-    Oddity.LINK: Reason.LINK,
-    Oddity.UNREADABLE: Reason.UNREADABLE,
-    Oddity.MARKER: Reason.FOLDER_MARKER,
+    NameFault.NAME: Reason.UNUSABLE_NAME,
+    NameFault.LINK: Reason.LINK,
+    NameFault.UNREADABLE: Reason.UNREADABLE,
+    NameFault.MARKER: Reason.FOLDER_MARKER,
 }
 
 
-JournalLookup = Callable[[str], Before]
+JournalLookup = Callable[[str], Recorded]
 """Returns the journal's state of a source file by key; called in name order."""
 
 
@@ -95,14 +95,14 @@ class Scan:
             if facts is not None and self.file_filter.is_ours(facts):
                 self.file_filter.consider(facts, self.context.lookup(self._key(path)))
 
-    def consider_hinted(self, facts: ObjectFacts, before: Before) -> Decision:
+    def consider_hinted(self, facts: ObjectFacts, before: Recorded) -> Decision:
         """Decide on a hinted file without moving any position."""
         decision = self.file_filter.consider(facts, before)
         if decision is Decision.TAKE:
             self._takes(facts, self.context.now.timestamp())
         return decision
 
-    def guide(self, counts: Callable[[], FileFilter] | None = None) -> Guide:
+    def guide(self, counts: Callable[[], FileFilter] | None = None) -> ListingRules:
         """Return the listing's guide; `counts` returns the filter that counts skipped names."""
         source = self.source
         counts = counts or (lambda: self.file_filter)
@@ -110,11 +110,11 @@ class Scan:
         def enters(folder: str) -> bool:
             reason = why_not_below(folder, source)
             if reason is not None:
-                counts().pass_over(f"{folder}/", reason)
+                counts().skip(f"{folder}/", reason)
             return reason is None
 
-        return Guide(
-            passes=lambda path, oddity: counts().pass_over(path, REASONS[oddity]),
+        return ListingRules(
+            skip=lambda path, fault: counts().skip(path, REASONS[fault]),
             enters=enters,
             lists=lambda path: why_not_ours(path, source) is None,
         )
@@ -129,11 +129,11 @@ class Scan:
         swept = self.cursor_builder.sweep and not stopped and not self.sought
         if swept:
             amiss = tuple(one for one in finding.not_taken if one.reason in AMISS)
-        failing = (gone_part_way(record) for record in missing if is_part_way(record))
+        failing = (partial_file_gone(record) for record in missing if is_partly_read(record))
         return replace(
             finding,
             misplaced=(*finding.misplaced, *failing),
-            gone=tuple(gone(record) for record in missing if not is_part_way(record)),
+            gone=tuple(gone(record) for record in missing if not is_partly_read(record)),
             gone_left_over=len(sought) - len(missing),
             amiss=amiss,
             swept=swept,

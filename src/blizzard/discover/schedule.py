@@ -23,7 +23,7 @@ from blizzard.discover.scan import DiscoveryContext, JournalLookup
 from blizzard.journal.ledger import Ledger
 from blizzard.model.notices import Hints
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.model.source.file import Before, IngestedFile, SourceFile, UnfinishedFile
+from blizzard.model.source.file import IngestedFile, Recorded, SourceFile, UnfinishedFile
 from blizzard.model.stores import OpenReader, source_location
 from lakebed.clock import Clock
 from lakebed.documents.records import SourceRecord
@@ -128,7 +128,7 @@ class Schedule:
             lister.source = pace.of(lister.source)
         self._seen: dict[str, _Seen] = {}
         self._ahead: ListingAhead | None = None
-        self._part_way: set[str] = set()
+        self._partly_read: set[str] = set()
         """Sources with a partly read file, to be listed again at once."""
         # A listing ahead reads the journal while the running batch is appended to it.
         self.journal_lock = threading.Lock()
@@ -145,7 +145,7 @@ class Schedule:
             open_work = self._open_work()
             listed = self._list(due, ledger, ledger.lookup, ledger.unfinished, tried, open_work)
             self._saw(listed, now)
-            self._part_way -= {source.name for source in due}
+            self._partly_read -= {source.name for source in due}
         self._follow_hints(ledger, tried)
         return {name: seen.finding for name, seen in self._seen.items()}
 
@@ -181,9 +181,9 @@ class Schedule:
             with self.journal_lock:
                 lookup = ledger.lookup()
 
-            def ask(key: str) -> Before:
+            def ask(key: str) -> Recorded:
                 if key in taken:
-                    return Before(unfinished=None, finished=taken[key])
+                    return Recorded(unfinished=None, finished=taken[key])
                 with self.journal_lock:
                     return lookup(key)
 
@@ -195,12 +195,12 @@ class Schedule:
 
         self._ahead = ListingAhead(listing, begun=self._clock.seconds(), taken=frozenset(taken))
 
-    def journaled(self, keys: Collection[str], part_way: Collection[str] = ()) -> None:
+    def journaled(self, keys: Collection[str], partly_read: Collection[str] = ()) -> None:
         """Remove files that an entry names from the findings, so that they are not taken again.
 
-        Sources with files that the entry leaves `part_way` are due at once.
+        Sources with files that the entry leaves `partly_read` are due at once.
         """
-        self._part_way |= set(part_way)
+        self._partly_read |= set(partly_read)
         if self._ahead is not None:
             self._ahead.journaled |= set(keys)
         self._seen = {name: _without(seen, keys) for name, seen in self._seen.items()}
@@ -247,7 +247,7 @@ class Schedule:
             source
             for source in self._settings.sources
             if source.name not in self._seen
-            or source.name in self._part_way
+            or source.name in self._partly_read
             or self._seen[source.name].is_due(now)
         )
 

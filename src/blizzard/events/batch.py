@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Emit, Event, Level, PartEvent
-from lakebed.telemetry.health import Mark, PartKind, Sign
+from lakebed.telemetry.health import HealthChange, Mark, PartKind
 from lakebed.telemetry.measures import Measure
 from lakebed.units import in_words, plural, took
 
@@ -30,7 +30,7 @@ class SourcesWatched(PipelineEvent):
     says = "watching {places:list} every {every_secs:span}"
 
 
-class FilesGather(PipelineEvent):
+class BatchDelayed(PipelineEvent):
     """New files are waiting for more of them before they become a batch."""
 
     files: int
@@ -100,9 +100,9 @@ class BatchStarted(PipelineEvent):
 
     says = "batch {entry}: reading {files:#source file} ({bytes:size}) in {units:#unit}"
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Yield a sign that the pipeline is at work, for as long as it takes."""
-        yield Sign(Mark.WORKING, self.part)
+        yield HealthChange(Mark.WORKING, self.part)
 
 
 class StageFinished(PipelineEvent, level=Level.TRACE):
@@ -178,7 +178,7 @@ class BatchJournaled(PipelineEvent):
         )
 
 
-class BatchHandedIn(PipelineEvent):
+class BatchCutShort(PipelineEvent):
     """A batch was journaled before all of its files were read; the next one reads the rest."""
 
     entry: int
@@ -247,7 +247,7 @@ class PipelineEmitter:
         """Report waiting files: to the log once per batch, and as a trace for each listing."""
         facts: dict[str, Any] = {"pipeline": self.pipeline, "files": files}
         if not self._gathering:
-            self.emit(FilesGather(**facts, starts_in_secs=due_in))
+            self.emit(BatchDelayed(**facts, starts_in_secs=due_in))
         self._gathering = True
         self.emit(NextBatchDue(**facts, starts_in_secs=due_in))
 

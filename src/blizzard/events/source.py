@@ -6,7 +6,7 @@ from dataclasses import field
 
 from blizzard.events.batch import PipelineEvent
 from lakebed.telemetry.events import Level
-from lakebed.telemetry.health import Mark, Sign
+from lakebed.telemetry.health import HealthChange, Mark
 from lakebed.telemetry.measures import Age, Measure
 from lakebed.units import plural, took
 
@@ -71,23 +71,23 @@ class QueueFailed(
         "meanwhile. Next try in {next_try_secs:.0f} s"
     )
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Yield a sign that the pipeline works, but finds files later."""
-        yield Sign(
+        yield HealthChange(
             Mark.DEGRADED, self.part, f"notifications from {self.queue}", self.code, self.error
         )
 
 
-class QueueAnswers(PipelineEvent):
+class QueueRecovered(PipelineEvent):
     """A queue that did not answer does so again."""
 
     queue: str
 
     says = "the queue answers again: {queue}"
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Yield a sign that the trouble is over."""
-        yield Sign(Mark.MENDED, self.part, f"notifications from {self.queue}")
+        yield HealthChange(Mark.MENDED, self.part, f"notifications from {self.queue}")
 
 
 class FilesFoundBy(PipelineEvent, level=Level.TRACE):
@@ -235,7 +235,7 @@ class ContentReplaced(PipelineEvent, counts="blizzard_source_files_replaced_tota
     says = "{files:#source file} changed; entry {entry} replaces {removed:#row} with {rows:,}"
 
 
-class ReplacementWaits(PipelineEvent):
+class ReplacementPending(PipelineEvent):
     """The new content of a source file cannot replace the old yet."""
 
     reason: str

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from blizzard.events.batch import PipelineEvent
 from blizzard.model.progress import Done
 from lakebed.telemetry.events import Event, Level
-from lakebed.telemetry.health import Mark, Sign
+from lakebed.telemetry.health import HealthChange, Mark
 from lakebed.telemetry.measures import Measure
 from lakebed.units import plural
 
@@ -19,7 +19,7 @@ class SparkStarting(Event):
     says = "starting Spark on {master}"
 
 
-class SparkSaid(Event, level=Level.WARN):
+class SparkWarningLogged(Event, level=Level.WARN):
     """Spark, or its Java virtual machine, printed a line that may matter."""
 
     line: str
@@ -27,11 +27,11 @@ class SparkSaid(Event, level=Level.WARN):
     says = "spark: {line}"
 
 
-class SparkComplained(SparkSaid, level=Level.ERROR):
+class SparkErrorLogged(SparkWarningLogged, level=Level.ERROR):
     """Spark printed an error."""
 
 
-class SparkMurmured(SparkSaid, level=Level.DEBUG):
+class SparkDebugLogged(SparkWarningLogged, level=Level.DEBUG):
     """Spark printed one of the lines that it prints at every start."""
 
 
@@ -192,9 +192,9 @@ class CompactionStarted(PipelineEvent, level=Level.DEBUG):
 
     says = "looking for small data files to compact"
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Yield a sign that the pipeline is at work, for as long as it takes."""
-        yield Sign(Mark.WORKING, self.part)
+        yield HealthChange(Mark.WORKING, self.part)
 
 
 class FilesCompacted(PipelineEvent):
@@ -214,7 +214,7 @@ class FilesCompacted(PipelineEvent):
         yield self.count("blizzard_compacted_bytes_total", self.bytes)
 
 
-class CompactionGaveWay(PipelineEvent, counts="blizzard_compactions_gave_way_total"):
+class CompactionConflicted(PipelineEvent, counts="blizzard_compaction_conflicts_total"):
     """Nothing was compacted, because another writer came first; a later run tries again."""
 
     reason: str
@@ -269,9 +269,9 @@ class OtherWriterWatched(PipelineEvent):
         "whether it is alive"
     )
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Yield a sign that the wait is normal."""
-        yield Sign(Mark.WORKING, self.part)
+        yield HealthChange(Mark.WORKING, self.part)
 
 
 class TakenOver(PipelineEvent, level=Level.WARN):
@@ -283,7 +283,7 @@ class TakenOver(PipelineEvent, level=Level.WARN):
     says = "taking over from {other}: {why}"
 
 
-class BeatFailed(PipelineEvent, level=Level.WARN):
+class RenewFailed(PipelineEvent, level=Level.WARN):
     """The lease could not be renewed; it is advisory, so nothing else depends on it."""
 
     code: str

@@ -14,7 +14,7 @@ from blizzard.execute.merge import Ran, SettledBatch, settle
 from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.seen import Seen, joined
 from blizzard.model.source.file import SourceFile
-from blizzard.model.source.part_way import failed, untouched
+from blizzard.model.source.partly_read import failed, untouched
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.documents.entry import Started
 from lakebed.documents.records import Failure, FailureStage, SourceRecord

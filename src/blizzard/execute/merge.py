@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from blizzard.model.bad_lines import TOO_MANY, too_many_message
 from blizzard.model.settings import QuarantineLimits
 from blizzard.model.source.file import SourceFile
-from blizzard.model.source.part_way import (
+from blizzard.model.source.partly_read import (
     FilePart,
     failed,
     left_of,

@@ -29,7 +29,7 @@ IsCommitted = Callable[[Entry], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandedOn:
+class HandoffResult:
     """The result of a hand-off."""
 
     delta_commits: int = 0
@@ -52,10 +52,10 @@ class Publisher:
     finish: Callable[[], None] = lambda: None
     """Waits for background work of the commits."""
 
-    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
+    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandoffResult:
         """Hand off the last entry; `redo` if an earlier step may have done so."""
         files = self._hand_off(store, last, redo=redo)
-        return HandedOn(files=files, delta_commits=self.commit() if self.commit else 0)
+        return HandoffResult(files=files, delta_commits=self.commit() if self.commit else 0)
 
     def _hand_off(self, store: Store, last: Entry, *, redo: bool) -> int:
         """Hand off the files of an entry; return how many were not handed off before.

@@ -51,7 +51,7 @@ class ColumnReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Homeless:
+class Unmapped:
     """Values at one path without a column."""
 
     path: str
@@ -74,7 +74,7 @@ class PresentColumns:
     """Includes partition columns and, if the table has it, `_rescued`."""
     last: Entry | None
     columns: tuple[ColumnReport, ...]
-    homeless: tuple[Homeless, ...]
+    unmapped: tuple[Unmapped, ...]
 
 
 def present_columns(
@@ -99,9 +99,9 @@ def present_columns(
         schema=schema,
         last=last,
         columns=tuple(_columns(settings, schema, declared, first)),
-        homeless=(
-            *_homeless(own, taken, books.placed("rescued"), dropped=False),
-            *_homeless(own, taken, books.placed("dropped"), dropped=True),
+        unmapped=(
+            *_unmapped(own, taken, books.placed("rescued"), dropped=False),
+            *_unmapped(own, taken, books.placed("dropped"), dropped=True),
         ),
     )
 
@@ -144,14 +144,14 @@ def _outline(one: Field) -> str:
     return one.shown
 
 
-def _homeless(
+def _unmapped(
     schema: Schema, taken: set[str], counts: Counter[str], *, dropped: bool
-) -> Iterator[Homeless]:
+) -> Iterator[Unmapped]:
     known = dict(walk(schema.fields))
     for path, values in counts.most_common():
         column = known.get(path)
         line, inside = _declaration(path, column, taken)
-        yield Homeless(
+        yield Unmapped(
             path=path,
             values=values,
             dropped=dropped,

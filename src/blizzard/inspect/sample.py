@@ -12,7 +12,7 @@ from itertools import islice
 
 from blizzard.config.checks import place
 from blizzard.discover.finding import TEMPORARY, Reason, why_not_ours
-from blizzard.inspect.guess.forms import Beginning
+from blizzard.inspect.guess.forms import FileHead
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.form import (
     WILD,
@@ -112,7 +112,7 @@ class Sample:
 
     path: str
     """The location as a value of `source.path`."""
-    files: tuple[Beginning, ...]
+    files: tuple[FileHead, ...]
     names: tuple[str, ...]
     """The paths of all listed files, relative to the folder."""
     all_listed: bool = True
@@ -161,10 +161,10 @@ def take(uri: str, options: StorageOptions, most: int = BYTES) -> Sample:
 
 def beginnings(
     reader: Reader, files: Sequence[ObjectFacts], most: int
-) -> tuple[tuple[Beginning, ...], tuple[str, ...]]:
+) -> tuple[tuple[FileHead, ...], tuple[str, ...]]:
     """Return the beginnings of evenly chosen files, and why others cannot be read."""
     chosen = [files[len(files) * n // FILES] for n in range(FILES)] if len(files) > FILES else files
-    read: list[Beginning] = []
+    read: list[FileHead] = []
     unread = []
     left = most
     for number, facts in enumerate(chosen):
@@ -179,7 +179,7 @@ def beginnings(
     return tuple(read), tuple(unread)
 
 
-def _beginning(reader: Reader, facts: ObjectFacts, most: int) -> Beginning:
+def _beginning(reader: Reader, facts: ObjectFacts, most: int) -> FileHead:
     data, whole = bytearray(), True
     chunks = reader.stream(facts.path, size=facts.size, etag=facts.etag)
     for piece in decompress(*recognised(chunks, Codec.NONE)):
@@ -188,7 +188,7 @@ def _beginning(reader: Reader, facts: ObjectFacts, most: int) -> Beginning:
             del data[most:]
             whole = False
             break
-    return Beginning(file=reader.describe(facts.path), data=bytes(data), whole=whole)
+    return FileHead(file=reader.describe(facts.path), data=bytes(data), whole=whole)
 
 
 def _place(uri: str, options: StorageOptions) -> tuple[str, str, SourcePattern | None]:

@@ -97,7 +97,7 @@ def refuse_rivals(history: Ledger, source_uris: Mapping[str, str], ours: Entry |
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rival:
+class CompetingJournal:
     """Another pipeline's journal that knows files of one of our sources."""
 
     pipeline: str
@@ -125,7 +125,7 @@ class Precedence(Enum):
     """Ours is first, but the other runs and may not have seen it: it may yield or read."""
 
 
-def precedence(ours: Entry | None, rival: Rival) -> Precedence:
+def precedence(ours: Entry | None, rival: CompetingJournal) -> Precedence:
     """Decide which pipeline continues, given our entry 0 if nothing follows it. Pure.
 
     Either both check after both entries exist, or one had no rival when it checked. So a pipeline
@@ -139,7 +139,7 @@ def precedence(ours: Entry | None, rival: Rival) -> Precedence:
     return Precedence.UNKNOWN if rival.is_written else Precedence.OURS
 
 
-def rivals(history: Ledger, source_uris: Mapping[str, str]) -> Iterator[Rival]:
+def rivals(history: Ledger, source_uris: Mapping[str, str]) -> Iterator[CompetingJournal]:
     """Find the other pipelines of a table whose journals know folders that overlap ours."""
     store, pipeline = history.store, history.pipeline
     if not source_uris or store is None:
@@ -156,7 +156,7 @@ def rivals(history: Ledger, source_uris: Mapping[str, str]) -> Iterator[Rival]:
             place = place_of(uri)
             for name, mine in ours.items():
                 if mine.meets(place):
-                    yield Rival(
+                    yield CompetingJournal(
                         pipeline=reader,
                         place=store.describe(layout.journal_folder(reader)),
                         source=name,

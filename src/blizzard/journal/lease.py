@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
+from blizzard.events import OtherWriterWatched, RenewFailed, TakenOver
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.errors import DocumentUnreadable, JournalConflict, LakeError
@@ -305,7 +305,7 @@ class Lease:
                     self._store.replace(self._path, encode_lease(renewed))
                     self._note, self._wrote = renewed, wrote
             except LakeError as error:
-                self._emit(BeatFailed(pipeline=self._pipeline, code=error.code, error=str(error)))
+                self._emit(RenewFailed(pipeline=self._pipeline, code=error.code, error=str(error)))
 
     def give_back(self, *, keep: bool) -> None:
         """Mark the lease as ended, or remove it unless `keep`."""

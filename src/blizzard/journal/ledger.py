@@ -20,7 +20,7 @@ from blizzard.journal.standings import (
     nothing_decided,
     take_back,
 )
-from blizzard.model.source.file import UNKNOWN, Before, IngestedFile, UnfinishedFile
+from blizzard.model.source.file import UNKNOWN, IngestedFile, Recorded, UnfinishedFile
 from lakebed import layout
 from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry, Receipt, digest
@@ -347,7 +347,7 @@ class Lookup:
         self._segments: list[Segment] = []
         self._cursors: list[Cursor] = []
 
-    def __call__(self, key: str) -> Before:
+    def __call__(self, key: str) -> Recorded:
         """Return what is known of a source file."""
         finished, unfinished = self.named(key), self._history.unfinished.get(key)
         is_known = finished is not None or unfinished is not None
@@ -358,7 +358,7 @@ class Lookup:
             finished = None  # Its data files are gone: it is read again.
         if finished is None and unfinished is None:
             return UNKNOWN
-        return Before(unfinished=unfinished, finished=finished, is_rejected=is_rejected)
+        return Recorded(unfinished=unfinished, finished=finished, is_rejected=is_rejected)
 
     def named(self, key: str) -> IngestedFile | None:
         """Return a finished file, ignoring undecided retractions."""

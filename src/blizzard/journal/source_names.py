@@ -14,10 +14,10 @@ from blizzard.journal.checkpoint import reread
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.segments import SegmentBroken
 from blizzard.model.settings import PipelineSettings
-from blizzard.model.source.file import UNKNOWN, Before
+from blizzard.model.source.file import UNKNOWN, Recorded
 from blizzard.model.stores import OpenReader, source_location
 from lakebed.errors import LakeError, NameUnusable, ObjectMissing, Whose, printable
-from lakebed.listing.sort import Guide
+from lakebed.listing.sort import ListingRules
 from lakebed.locations import below
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.remote import is_there
@@ -44,7 +44,7 @@ class KnownSources:
         self.history = history
         self._lookup = history.lookup()
 
-    def __call__(self, key: str) -> Before:
+    def __call__(self, key: str) -> Recorded:
         """Look up a source file."""
         try:
             return self._lookup(key)
@@ -266,4 +266,4 @@ def _objects(place: Reader) -> Iterator[ObjectFacts]:
         yield from place.objects()
     except NameUnusable:
         # Slower: a local disk lists such names too, other stores skip them.
-        yield from place.in_order(guide=Guide(passes=lambda _path, _oddity: None))
+        yield from place.in_order(guide=ListingRules(skip=lambda _path, _fault: None))

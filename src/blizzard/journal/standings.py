@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 from blizzard.model.source.file import IngestedFile, UnfinishedFile
-from blizzard.model.source.part_way import ChangedPartWay, is_part_way
+from blizzard.model.source.partly_read import PartialFileChanged, is_partly_read
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import SourceRecord
 
@@ -189,7 +189,7 @@ def leave_behind(
         begun, failure = known.record, known.record.failure
         entry = known.entry if known.read_in is None else known.read_in
         file = IngestedFile(key=record.key, size=begun.size, etag=begun.etag, entry=entry)
-        reason = ChangedPartWay.code if failure is None else failure.code
+        reason = PartialFileChanged.code if failure is None else failure.code
         found.append(EarlierObject(file=file, reason=reason))
     if found:
         earlier[record.key] = (*earlier.get(record.key, ()), *found)[-MOST:]
@@ -208,7 +208,7 @@ def take_back(earlier: MutableMapping[str, EarlierObjects], one: Undecided) -> N
 
 
 def _is_cut(begun: SourceRecord, record: SourceRecord) -> bool:
-    return is_part_way(begun) and not begun.redo and not record.skipped
+    return is_partly_read(begun) and not begun.redo and not record.skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ class TaskLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class SharedProvenance:
     """Provenance values that all rows of a batch share; the same if a unit runs again."""
 
     columns: tuple[Provenance, ...]
@@ -89,7 +89,7 @@ class Work:
     infer_share: float | None = None
     """The share of each file to sample for columns, from 0 to 1, without writing; None to read the
     files."""
-    stamp: Stamp | None = None
+    stamp: SharedProvenance | None = None
     """The values of provenance columns; None without such columns."""
     row_partitions: RowPartitions | None = None
     """How to partition rows; None if only the source path determines the partition."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Self, assert_never
 
-from blizzard.events import NoticeUnreadable, QueueAnswers, QueueFailed
+from blizzard.events import NoticeUnreadable, QueueFailed, QueueRecovered
 from blizzard.model.notices import Hint, NoticeKind
 from blizzard.model.settings import PipelineSettings, QueueService, QueueSettings, SourceSettings
 from blizzard.notices.messages import contents_of, hint_for, place_of_source
@@ -111,7 +111,7 @@ class QueueListener:
             try:
                 work()
                 if failures:
-                    self._emit(QueueAnswers(pipeline=self._pipeline, queue=self._name))
+                    self._emit(QueueRecovered(pipeline=self._pipeline, queue=self._name))
                 failures = 0
             except Exception as error:  # noqa: BLE001 - on any error, files are found without it
                 if last or self._ended.is_set():

@@ -27,10 +27,10 @@ from blizzard.journal.checks import (
 from blizzard.journal.fence import append_beside, columns_after
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.file import Before
-from blizzard.model.source.part_way import found_again, is_part_way
+from blizzard.model.source.file import Recorded
+from blizzard.model.source.partly_read import found_again, is_partly_read
 from blizzard.repair.old_journal import (
-    Past,
+    OldJournal,
     begun,
     check_past,
     id_of,
@@ -199,7 +199,7 @@ def _open(
     *,
     source_uris: Mapping[str, str],
     lineage: Inheritance | None = None,
-    past: Past | None = None,
+    past: OldJournal | None = None,
 ) -> Entry:
     """Return entry 0, with inherited columns and waiting bad lines."""
     columns = columns_after(None if past is None else past.written, identity.table_schema)
@@ -275,7 +275,7 @@ def compare(source: SourceSettings, history: Ledger, place: Reader) -> Compared 
             continue
         counts[found] += 1
         if found == "same":
-            in_part += known.unfinished is not None and is_part_way(known.unfinished.record)
+            in_part += known.unfinished is not None and is_partly_read(known.unfinished.record)
             records += to_learn(known, facts)
     if counts["new"] and not counts["same"] and not counts["changed"]:
         raise NothingToMove(
@@ -285,7 +285,7 @@ def compare(source: SourceSettings, history: Ledger, place: Reader) -> Compared 
     return Compared(before=before, now=now, in_part=in_part, records=tuple(records), **counts)
 
 
-def standing(known: Before, facts: ObjectFacts) -> str:
+def standing(known: Recorded, facts: ObjectFacts) -> str:
     """Classify a file at the new location by its name and size. Pure."""
     sizes = {
         *((known.finished.size,) if known.finished is not None else ()),
@@ -296,7 +296,7 @@ def standing(known: Before, facts: ObjectFacts) -> str:
     return "same" if facts.size in sizes else "changed"
 
 
-def to_learn(known: Before, facts: ObjectFacts) -> tuple[SourceRecord, ...]:
+def to_learn(known: Recorded, facts: ObjectFacts) -> tuple[SourceRecord, ...]:
     """Return the records that keep a file known at its new location. Pure.
 
     The latest matching version counts: one that failed later takes precedence over the one in the

@@ -8,7 +8,7 @@ from blizzard.handoff.held_rows import Fates
 from blizzard.handoff.publish import LastCommitted
 from blizzard.journal.checks import refuse_moved, refuse_other_names
 from blizzard.journal.ledger import Ledger
-from blizzard.model.source.part_way import settled
+from blizzard.model.source.partly_read import settled
 from lakebed import layout
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldState, decode_meta
@@ -20,7 +20,7 @@ from lakebed.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class OldJournal:
     """The knowledge of an old journal."""
 
     stored: StoredEntry
@@ -45,7 +45,7 @@ class Past:
         return sum(_is_in_table(records) for records in self.records.values())
 
 
-def past_of(store: Reader, pipeline: str, old: str, fates: Fates) -> Past:
+def past_of(store: Reader, pipeline: str, old: str, fates: Fates) -> OldJournal:
     """Read an old journal at its location or, for our own, where it is kept.
 
     `fates` tells which retractions were rejected and changed nothing.
@@ -61,7 +61,7 @@ def past_of(store: Reader, pipeline: str, old: str, fates: Fates) -> Past:
 
 
 def check_past(
-    store: Reader, identity: Entry, old: str, past: Past, last_committed: LastCommitted
+    store: Reader, identity: Entry, old: str, past: OldJournal, last_committed: LastCommitted
 ) -> None:
     """Refuse a journal with uncommitted entries, or one that another pipeline took over."""
     if past.heir not in (None, identity.pipeline):
@@ -92,7 +92,7 @@ def check_past(
             )
 
 
-def _refuse_held(store: Reader, past: Past) -> None:
+def _refuse_held(store: Reader, past: OldJournal) -> None:
     """Refuse while penguin holds files, since releasing them needs the old journal."""
     held = [
         facts.path
@@ -109,7 +109,7 @@ def _refuse_held(store: Reader, past: Past) -> None:
         )
 
 
-def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
+def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> OldJournal:
     records: dict[str, tuple[SourceRecord, ...]] = {}
     ledger = Ledger(store=store, pipeline=pipeline)
     last: StoredEntry | None = None
@@ -132,7 +132,7 @@ def _past(store: Reader, pipeline: str, folder: str, fates: Fates) -> Past:
                 records[record.key] = with_record(before, inherited(read))
     if last is None or written is None:
         raise JournalLost("there is no journal to take over", path=store.describe(folder))
-    return Past(stored=last, written=written, records=records, ledger=ledger, heir=heir)
+    return OldJournal(stored=last, written=written, records=records, ledger=ledger, heir=heir)
 
 
 def with_record(before: tuple[SourceRecord, ...], record: SourceRecord) -> tuple[SourceRecord, ...]:

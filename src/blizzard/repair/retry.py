@@ -17,10 +17,10 @@ from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.checks import last_entry, refuse_moved
 from blizzard.journal.fence import append_planned
 from blizzard.journal.standings import RejectionLookup, nothing_decided
-from blizzard.model.source.part_way import (
+from blizzard.model.source.partly_read import (
     can_be_given_up,
     given_up,
-    is_part_way,
+    is_partly_read,
     lacks_its_object,
     with_same_lines,
 )
@@ -144,8 +144,8 @@ class FailedSearch:
         if self.wanted is None or record.failure is None or record.gone:
             return None
         return (
-            f"{'the rest of it' if is_part_way(record) else 'the file itself'} is not given up: it "
-            f"failed ({record.failure.code}), and no run has found that it is gone from its "
+            f"{'the rest of it' if is_partly_read(record) else 'the file itself'} is not given up: "
+            f"it failed ({record.failure.code}), and no run has found that it is gone from its "
             "source; if it has been deleted, run blizzard --once first"
         )
 
@@ -155,7 +155,7 @@ def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
 
     Takes one request to the store.
     """
-    if not is_part_way(record):
+    if not is_partly_read(record):
         return "nothing of it is in the table; without --same-lines it is read in full"
     if record.source not in present.uris:
         return f"its source {record.source!r} is not in the configuration"

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from blizzard.answers.entries import RowOrigins
 from blizzard.events import (
+    CompactionConflicted,
     CompactionFailed,
-    CompactionGaveWay,
     CompactionStarted,
     FilesCompacted,
 )
@@ -22,7 +22,7 @@ from blizzard.model.rewriting import ActiveFile, Concatenate, FileGroup, Rewrite
 from blizzard.model.settings import PipelineSettings
 from blizzard.plan.trigger import MergeGroup, Policy, SmallFile, groups_of, is_small
 from blizzard.rewrite.transaction import (
-    PromotionWaits,
+    PromotionPending,
     RewriteDone,
     RewritePlan,
     TableState,
@@ -194,10 +194,10 @@ def compact(
     try:
         _now, number = commit(store, plan, rewritten, entry)
     except JournalConflict as conflict:
-        return RewriteDone(found=plan, failed=failed, gave_way=conflict.message)
+        return RewriteDone(found=plan, failed=failed, conflict=conflict.message)
     drop(store, (file for one in merges if one not in done for file in one.new))
     gone = "other writers have changed these files meanwhile" if merges and not done else None
-    return RewriteDone(found=plan, replaced=done, entry=number, failed=failed, gave_way=gone)
+    return RewriteDone(found=plan, replaced=done, entry=number, failed=failed, conflict=gone)
 
 
 def policy_of(settings: PipelineSettings) -> Policy:
@@ -321,8 +321,8 @@ class Compactor:
         emit(CompactionStarted(pipeline=name))
         try:
             done = compact(store, settings, ingest.runner, clock=clock, known=self._known)
-        except PromotionWaits as waits:
-            emit(CompactionGaveWay(pipeline=name, reason=waits.message))
+        except PromotionPending as waits:
+            emit(CompactionConflicted(pipeline=name, reason=waits.message))
         except ObjectMissing:
             pass  # There is no table yet.
         except LakeError as error:
@@ -334,8 +334,8 @@ class Compactor:
 
 
 def _report(done: RewriteDone[CompactionPlan], name: str, emit: Emit) -> None:
-    if done.gave_way is not None:
-        emit(CompactionGaveWay(pipeline=name, reason=done.gave_way))
+    if done.conflict is not None:
+        emit(CompactionConflicted(pipeline=name, reason=done.conflict))
     for one in done.failed:
         emit(CompactionFailed(pipeline=name, code=one.code, error=one.message))
     if done.entry is not None:

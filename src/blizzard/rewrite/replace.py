@@ -11,7 +11,7 @@ from datetime import datetime
 
 from blizzard.discover.filter import Decision, FileFilter
 from blizzard.discover.lister import source_listers
-from blizzard.events import ContentReplaced, ReplacementWaits
+from blizzard.events import ContentReplaced, ReplacementPending
 from blizzard.ingest import Ingest
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.source_names import KnownSources
@@ -22,14 +22,14 @@ from blizzard.plan.planner import planned
 from blizzard.rewrite.retract import (
     Content,
     RetractPlan,
-    RowsNotToldApart,
+    RowOriginsUnknown,
     SourceNotRetractable,
     plan_retraction,
     refuse_rows_out,
     retract,
 )
 from blizzard.rewrite.source_rows import has_rows
-from blizzard.rewrite.transaction import NothingCommitted, PromotionWaits, RewriteDone
+from blizzard.rewrite.transaction import NothingCommitted, PromotionPending, RewriteDone
 from lakebed.documents.records import Failure, FailureStage, SourceRecord
 from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
 from lakebed.storage.store import Reader, Store
@@ -264,9 +264,9 @@ def _as_far_as_possible(
 ) -> Renewed:
     try:
         return together(files)
-    except (PromotionWaits, JournalConflict, NothingCommitted) as trouble:
+    except (PromotionPending, JournalConflict, NothingCommitted) as trouble:
         return Renewed(waits=trouble.message)
-    except (SourceNotRetractable, RowsNotToldApart) as trouble:
+    except (SourceNotRetractable, RowOriginsUnknown) as trouble:
         if len(files) == 1:
             return _blocked(files[0], trouble)
     found = [_as_far_as_possible([file], together) for file in files]
@@ -321,5 +321,5 @@ class Replacer:
                 )
             )
         if renewed.waits is not None:
-            emit(ReplacementWaits(pipeline=name, reason=renewed.waits))
+            emit(ReplacementPending(pipeline=name, reason=renewed.waits))
         return renewed

@@ -55,7 +55,7 @@ class SourceNotRetractable(LakeError, code="source_not_retractable", whose=Whose
     """The rows of a source file cannot be retracted now; nothing was changed."""
 
 
-class RowsNotToldApart(LakeError, code="rows_not_told_apart", whose=Whose.USER):
+class RowOriginsUnknown(LakeError, code="row_origins_unknown", whose=Whose.USER):
     """Another program has rewritten rows, so their origins are no longer known."""
 
 
@@ -385,7 +385,7 @@ def _refuse_indistinct(rows: RowsFound) -> None:
         return
     keys = sorted({key for some in rows.untold.values() for key in some})
     some = ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "")
-    raise RowsNotToldApart(
+    raise RowOriginsUnknown(
         f"rows of {some} can no longer be distinguished: {min(rows.untold)} was rewritten by "
         "another program, such as OPTIMIZE, and its rows do not name the files they came from. "
         "Nothing was changed. Restore the table to a version before that; or delete the rows by "

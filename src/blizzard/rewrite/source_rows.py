@@ -14,7 +14,7 @@ from blizzard.answers.entries import FileOrigins, RowOrigins
 from blizzard.config.columns import columns_from
 from blizzard.model.predicate import Combined, Comparison, Operator
 from blizzard.model.rewriting import ActiveFile, RowRanges, RowsWhere
-from blizzard.model.source.file import Before
+from blizzard.model.source.file import Recorded
 from blizzard.worker.find_rows import Places, deleted_rows, rows_in
 from lakebed.columns.schema import Schema
 from lakebed.deltalog.snapshot import Snapshot
@@ -25,7 +25,7 @@ from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 
 
-def why_not(before: Before, committer: str) -> str | None:
+def why_not(before: Recorded, committer: str) -> str | None:
     """Return why the rows of a file cannot be retracted, by the journal; None if they can."""
     and_commit = "" if committer == "blizzard" else f" and {committer}"
     left = before.unfinished
@@ -44,7 +44,7 @@ def why_not(before: Before, committer: str) -> str | None:
     return None
 
 
-def has_rows(before: Before) -> bool:
+def has_rows(before: Recorded) -> bool:
     """Whether rows of a file may be in the table, by the journal."""
     left = before.unfinished
     return before.finished is not None or (left is not None and left.record.records_read > 0)

@@ -51,7 +51,7 @@ NOUNS = {
 }
 
 
-class PromotionWaits(LakeError, code="promotion_waits", whose=Whose.USER, retryable=True):
+class PromotionPending(LakeError, code="promotion_pending", whose=Whose.USER, retryable=True):
     """An earlier promotion, retraction or erasure is not committed yet."""
 
 
@@ -132,7 +132,7 @@ class TableState:
         for entry in self.waiting_entries():
             outgoing = {file.filename for file in entry.outgoing}
             if entry.pipeline != self.last.pipeline and not wanted.isdisjoint(outgoing):
-                raise PromotionWaits(
+                raise PromotionPending(
                     f"the {NOUNS[entry.kind]} in entry {entry.sequence} of pipeline "
                     f"{entry.pipeline} replaces the same files and is not committed yet; run "
                     "penguin first, then this again",
@@ -218,7 +218,7 @@ class RewriteDone(Generic[Plan]):
     """The source objects whose content supersedes those rows."""
     failed: tuple[RewriteFailed, ...] = ()
     """Groups of files that a compaction failed to rewrite."""
-    gave_way: str | None = None
+    conflict: str | None = None
     """The conflict with another writer for which a compaction was abandoned, if any."""
 
 
@@ -239,7 +239,7 @@ def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
                 overtaken += 1
                 if overtaken == TRIES:
                     raise
-            except PromotionWaits:
+            except PromotionPending:
                 if not overtaken or waited == MOST_WAITS:
                     raise
                 waited += 1
@@ -304,7 +304,7 @@ def _refuse_waiting(state: TableState) -> None:
     settings = state.settings
     for entry in JournalReader(state.store, settings.name).entries(state.committed):
         if entry.outgoing:
-            raise PromotionWaits(
+            raise PromotionPending(
                 f"the {NOUNS[entry.kind]} in entry {entry.sequence} is not committed yet; run "
                 f"{settings.sink.committer} first, then this again",
                 entry=entry.sequence,
@@ -371,7 +371,7 @@ def commit(
 
     try:
         newest, appended = append_planned(store, plan.state.last.pipeline, validated)
-    except (PromotionWaits, JournalConflict) as conflict:
+    except (PromotionPending, JournalConflict) as conflict:
         drop(store, (file for one in rewritten for file in one.new))
         if isinstance(conflict, JournalConflict):
             raise

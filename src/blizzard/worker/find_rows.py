@@ -188,7 +188,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundInGroup:
+class RowGroupMatches:
     """The matching rows of one row group."""
 
     group: RowGroup
@@ -292,7 +292,7 @@ def matching_groups(
     predicate: Predicate,
     schema: Schema,
     mapping: ColumnMapping | None = None,
-) -> Iterator[FoundInGroup]:
+) -> Iterator[RowGroupMatches]:
     """Yield the row groups of a data file with matching rows.
 
     `mapping` is the table's column mapping, if any.
@@ -314,7 +314,7 @@ def matching_groups(
             if deleted is None:
                 deleted = deleted_rows(store, active.vector)
             live = places[~marked(deleted, group.start, group.rows)[places]]
-            yield FoundInGroup(
+            yield RowGroupMatches(
                 group=group, places=tuple(live.tolist()), deleted=len(places) - len(live)
             )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from blizzard.model.source.file import SourceFile
-from blizzard.model.source.part_way import failed, record_with, untouched
+from blizzard.model.source.partly_read import failed, record_with, untouched
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.lines import BadLine, BrokenDocument, Decoded, TextPosition
 from blizzard.worker.position import Miscounted, require_explained

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from blizzard.model.source.file import SourceFile, lines_of, without_first_lines
 from blizzard.model.source.forecast import Forecast
-from blizzard.model.source.part_way import record_with
+from blizzard.model.source.partly_read import record_with
 from blizzard.model.work import Effort, UnitOutcome, Work, WorkUnit
 from blizzard.worker.compression import decompress, recognised
 from blizzard.worker.download import Downloads, Stores, in_advance

@@ -43,7 +43,7 @@ def end_of(folder: str) -> str:
     return f"{folder}/{LAST}"
 
 
-class Oddity(StrEnum):
+class NameFault(StrEnum):
     """Why a listing leaves a name out: it would fail or never end otherwise."""
 
     NAME = "name"
@@ -57,13 +57,13 @@ class Oddity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guide:
+class ListingRules:
     """Rules of a listing: what to skip, and where to report skipped names.
 
     With a guide a listing skips names, links and folders that would otherwise make it fail.
     """
 
-    passes: Callable[[str, Oddity], None]
+    skip: Callable[[str, NameFault], None]
     """Called with each skipped name; a folder's ends with a slash."""
     enters: Callable[[str], bool] = lambda _folder: True
     """Whether a folder of a local disk may contain wanted files."""
@@ -72,7 +72,7 @@ class Guide:
 
 
 def walk_in_order(
-    root: Path, prefix: str = "", *, after: str = "", guide: Guide | None = None
+    root: Path, prefix: str = "", *, after: str = "", guide: ListingRules | None = None
 ) -> Iterator[str]:
     """Yield the path of every file below a folder, relative to the root, in order.
 
@@ -83,16 +83,16 @@ def walk_in_order(
     with os.scandir(root / prefix) as found:
         entries = sorted(_name(entry, guide) for entry in found)
     above = f"{prefix}/" if prefix else ""
-    for name, oddity in entries:
+    for name, fault in entries:
         path = f"{above}{name}"
         if name.endswith("/"):
             if f"{path}{LAST}" > after:
-                yield from _folder(root, path, after, guide, oddity)
+                yield from _folder(root, path, after, guide, fault)
         elif path > after and not is_unfinished(path):
-            if guide is not None and oddity is Oddity.LINK and not _is_elsewhere(root, path, guide):
-                guide.passes(path, Oddity.LINK)
-            elif guide is not None and oddity is Oddity.NAME:
-                guide.passes(readable(path), oddity)
+            if guide is not None and fault is NameFault.LINK and not _elsewhere(root, path, guide):
+                guide.skip(path, NameFault.LINK)
+            elif guide is not None and fault is NameFault.NAME:
+                guide.skip(readable(path), fault)
             else:
                 yield path
 
@@ -103,8 +103,8 @@ def readable(path: str) -> str:
     return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
-def _name(entry: "os.DirEntry[str]", guide: Guide | None) -> tuple[str, Oddity | None]:
-    """Return a name in its sorted form, and its oddity; a folder sorts with its slash.
+def _name(entry: "os.DirEntry[str]", guide: ListingRules | None) -> tuple[str, NameFault | None]:
+    """Return a name in its sorted form, and its fault; a folder sorts with its slash.
 
     So `a.b` comes before `a/x`, and `a-1` before both.
     """
@@ -112,39 +112,39 @@ def _name(entry: "os.DirEntry[str]", guide: Guide | None) -> tuple[str, Oddity |
         return f"{entry.name}/" if entry.is_dir() else entry.name, None
     if entry.is_file(follow_symlinks=False) and entry.name.isascii():
         return entry.name, None  # The fast path for most names.
-    oddity = None
+    fault = None
     if SURROGATE.search(entry.name):
-        oddity = Oddity.NAME
+        fault = NameFault.NAME
     elif entry.is_symlink():
-        oddity = Oddity.LINK
+        fault = NameFault.LINK
     try:
         is_folder = entry.is_dir()
     except OSError:
-        return f"{entry.name}/", Oddity.LINK  # A link to itself.
-    return f"{entry.name}/" if is_folder else entry.name, oddity
+        return f"{entry.name}/", NameFault.LINK  # A link to itself.
+    return f"{entry.name}/" if is_folder else entry.name, fault
 
 
 def _folder(
-    root: Path, path: str, after: str, guide: Guide | None, oddity: Oddity | None
+    root: Path, path: str, after: str, guide: ListingRules | None, fault: NameFault | None
 ) -> Iterator[str]:
     folder = path[:-1]
     if guide is None:
         yield from walk_in_order(root, folder, after=after)
         return
-    if oddity is not None:
-        guide.passes(readable(path), oddity)
+    if fault is not None:
+        guide.skip(readable(path), fault)
         return
     if not guide.enters(folder):
         return
     try:
         yield from walk_in_order(root, folder, after=after, guide=guide)
     except PermissionError:
-        guide.passes(path, Oddity.UNREADABLE)
+        guide.skip(path, NameFault.UNREADABLE)
     except (FileNotFoundError, NotADirectoryError):
         return  # It was removed since its name was read.
 
 
-def _is_elsewhere(root: Path, path: str, guide: Guide) -> bool:
+def _elsewhere(root: Path, path: str, guide: ListingRules) -> bool:
     """Whether the target of a link is not listed itself."""
     base, target = os.path.realpath(root), os.path.realpath(root / path)
     below = f"{base.rstrip('/')}/"

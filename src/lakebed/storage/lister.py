@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lakebed.errors import ListingUnordered, NameUnusable
-from lakebed.listing.sort import CONTROL, Guide, Oddity, end_of, readable
+from lakebed.listing.sort import CONTROL, ListingRules, NameFault, end_of, readable
 from lakebed.listing.watermark import ListingPlan, Range, widest_unwanted
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader
@@ -37,7 +37,7 @@ class IncrementalLister:
         self,
         store: Reader,
         plan: ListingPlan,
-        guide: Guide,
+        guide: ListingRules,
         *,
         left_out: Callable[[ObjectFacts], None] = lambda _facts: None,
     ) -> Iterator[ObjectFacts]:
@@ -61,7 +61,7 @@ class IncrementalLister:
         store: Reader,
         each: Range,
         plan: ListingPlan,
-        guide: Guide,
+        guide: ListingRules,
         left_out: Callable[[ObjectFacts], None],
     ) -> Iterator[ObjectFacts]:
         after: str | None = each.after
@@ -88,7 +88,7 @@ class IncrementalLister:
         return plan.skip_after is not None and unwanted % plan.skip_after == 0 and not self.sorts
 
     def _in_order(
-        self, store: Reader, prefix: str, after: str, guide: Guide
+        self, store: Reader, prefix: str, after: str, guide: ListingRules
     ) -> Iterator[ObjectFacts]:
         if self.sorts:
             # The start of a listing depends on the order, too: such a store may omit names
@@ -99,14 +99,14 @@ class IncrementalLister:
 
 
 def _levels(
-    store: Reader, plan: ListingPlan, guide: Guide
+    store: Reader, plan: ListingPlan, guide: ListingRules
 ) -> Iterator[tuple[str, list[ObjectFacts] | None]]:
     """Walk the folders: those at the depth come alone, those above with their direct files."""
     above = [""]
     for _ in range(plan.depth):
         below: list[str] = []
         for prefix in above:
-            folders, files = level(store, prefix, odd=guide.passes)
+            folders, files = level(store, prefix, odd=guide.skip)
             yield prefix, files
             names = (folder.rstrip("/") for folder in folders)
             below += (name for name in names if guide.enters(name) and plan.wanted(name))
@@ -114,7 +114,7 @@ def _levels(
     yield from ((folder, None) for folder in above)
 
 
-Odd = Callable[[str, Oddity], None]
+Odd = Callable[[str, NameFault], None]
 """Called with each skipped name in printable form; a folder's ends with a slash."""
 Enters = Callable[[str], bool]
 
@@ -157,7 +157,7 @@ def level(store: Reader, folder: str, *, odd: Odd) -> tuple[list[str], list[Obje
 
     def enters(path: str) -> bool:
         if CONTROL.search(path):
-            odd(f"{readable(path)}/", Oddity.NAME)
+            odd(f"{readable(path)}/", NameFault.NAME)
         else:
             folders.append(path)
         return False
@@ -166,14 +166,16 @@ def level(store: Reader, folder: str, *, odd: Odd) -> tuple[list[str], list[Obje
     return folders, files
 
 
-def _guide(odd: Odd, enters: Enters) -> Guide:
+def _guide(odd: Odd, enters: Enters) -> ListingRules:
     """Return a guide around odd names; a link to a file counts as a file, with any target."""
-    return Guide(passes=odd, enters=enters, lists=lambda _path: False)
+    return ListingRules(skip=odd, enters=enters, lists=lambda _path: False)
 
 
-def _around(store: Reader, folder: str, after: str | None, guide: Guide) -> Iterator[ObjectFacts]:
+def _around(
+    store: Reader, folder: str, after: str | None, guide: ListingRules
+) -> Iterator[ObjectFacts]:
     for facts in store.in_order(folder, after=after or "", guide=guide):
         if CONTROL.search(facts.path):
-            guide.passes(readable(facts.path), Oddity.NAME)  # A local disk lists it all the same.
+            guide.skip(readable(facts.path), NameFault.NAME)  # A local disk lists it all the same.
         else:
             yield facts

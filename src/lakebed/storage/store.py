@@ -24,7 +24,7 @@ from lakebed.errors import (
 )
 from lakebed.layout import TablePath
 from lakebed.listing import sort
-from lakebed.storage import disk, odd_names, remote
+from lakebed.storage import disk, remote, unusable_names
 from lakebed.storage.aws import uploads
 from lakebed.storage.aws.uploads import OpenUpload, Unseen
 from lakebed.storage.objects import ObjectReader, facts_of
@@ -90,7 +90,7 @@ class Reader(ObjectReader):
                 ) from None
 
     def in_order(
-        self, prefix: str = "", *, after: str = "", guide: sort.Guide | None = None
+        self, prefix: str = "", *, after: str = "", guide: sort.ListingRules | None = None
     ) -> Iterator[ObjectFacts]:
         """List every object below a prefix in the order of their paths, a page at a time.
 
@@ -102,14 +102,14 @@ class Reader(ObjectReader):
             yield from self._walk(prefix, after, guide)
             return
         last = ""
-        for facts in self._past_odd_names(prefix, after, guide):
+        for facts in self._past_unusable_names(prefix, after, guide):
             if not facts.path:
                 continue  # The marker of the folder itself.
             if facts.path <= last < f"{facts.path}/" and not facts.size:
                 # The library drops the final slash by which a folder's marker sorts.
                 last = f"{facts.path}/"
                 if guide is not None:
-                    guide.passes(last, sort.Oddity.MARKER)
+                    guide.skip(last, sort.NameFault.MARKER)
                 continue
             if facts.path <= last:
                 raise ListingUnordered(
@@ -119,14 +119,14 @@ class Reader(ObjectReader):
             last = facts.path
             yield facts
 
-    def _past_odd_names(
-        self, prefix: str, after: str, guide: sort.Guide | None
+    def _past_unusable_names(
+        self, prefix: str, after: str, guide: sort.ListingRules | None
     ) -> Iterator[ObjectFacts]:
         """List every object; skip and report unusable names if there is a guide."""
-        way = odd_names.Detour(
+        way = unusable_names.Detour(
             head=self.head,
             objects=lambda folder, after: self.objects(folder, after=after),
-            names=lambda folder: odd_names.names(self.uri, folder, self.options),
+            names=lambda folder: unusable_names.names(self.uri, folder, self.options),
         )
         last = after
         while True:
@@ -135,20 +135,22 @@ class Reader(ObjectReader):
                     yield facts
                     last = max(last, facts.path)
             except NameUnusable as unusable:
-                if guide is None or not odd_names.can_name(self.uri):
+                if guide is None or not unusable_names.can_name(self.uri):
                     raise
-                odd = odd_names.odd_name(unusable.key)
+                odd = unusable_names.unusable_name(unusable.key)
             else:
                 return
             yield from way.before(prefix, low=last, high=odd.path)
-            guide.passes(odd.shown, sort.Oddity.NAME)
+            guide.skip(odd.shown, sort.NameFault.NAME)
             # A listing begins after a name, so this one is requested separately.
             found = self.head(odd.next) if odd.next > last else None
             if found is not None:
                 yield found
             last = odd.next
 
-    def _walk(self, prefix: str, after: str, guide: sort.Guide | None) -> Iterator[ObjectFacts]:
+    def _walk(
+        self, prefix: str, after: str, guide: sort.ListingRules | None
+    ) -> Iterator[ObjectFacts]:
         root = self.local_root
         if root is None:
             raise AssertionError("only a local disk is walked")
@@ -170,18 +172,18 @@ class Reader(ObjectReader):
         except PermissionError as cause:
             if guide is None or not prefix:
                 raise self._translated(cause, prefix) from cause
-            guide.passes(f"{prefix}/", sort.Oddity.UNREADABLE)
+            guide.skip(f"{prefix}/", sort.NameFault.UNREADABLE)
         except OSError as cause:
             raise self._translated(cause, prefix) from cause
 
-    def _listed(self, place: str, path: str, guide: sort.Guide | None) -> ObjectFacts | None:
+    def _listed(self, place: str, path: str, guide: sort.ListingRules | None) -> ObjectFacts | None:
         try:
             # An ASCII path from a directory listing is always usable.
             return self._stat(place, path) if path.isascii() else self.head(path)
         except StoreDenied:
             if guide is None:
                 raise
-            guide.passes(path, sort.Oddity.UNREADABLE)
+            guide.skip(path, sort.NameFault.UNREADABLE)
             return None
 
     def unfinished(self) -> Iterator[ObjectFacts]:

@@ -154,9 +154,9 @@ def store_refusal(text: str, *, uri: str, options: StorageOptions) -> LakeError 
     answer = answer_in(text)
     if answer is None:
         return None
-    asker = Asker(uri=uri, options=options, environment=os.environ)
-    refusal = meaning(answer, asker)
-    return refusal or (refused(answer, asker) if answer.status in (401, 403) else None)
+    caller = Caller(uri=uri, options=options, environment=os.environ)
+    refusal = meaning(answer, caller)
+    return refusal or (refused(answer, caller) if answer.status in (401, 403) else None)
 
 
 def is_no_object(cause: Exception) -> bool:
@@ -225,7 +225,7 @@ class StoreAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class Caller:
     """The context of a request: the location, its options, and the environment."""
 
     uri: str
@@ -274,24 +274,24 @@ def answer_in(text: str) -> StoreAnswer | None:
     )
 
 
-def meaning(answer: StoreAnswer, asker: Asker) -> LakeError | None:
+def meaning(answer: StoreAnswer, caller: Caller) -> LakeError | None:
     """Return the error for an answer if its code or status shows the cause; else None."""
     host = answer.asked.partition("://")[2].partition(":")[0]
     if 400 <= (answer.status or 0) < 500 and host in CREDENTIALS_OF_THE_MACHINE:
-        return _error(StoreMisconfigured, _NO_CREDENTIALS, answer, asker)
+        return _error(StoreMisconfigured, _NO_CREDENTIALS, answer, caller)
     if answer.status == 301 and answer.code is None:  # Moved: no store says more to a PUT.
-        return _error(StoreMisconfigured, _WRONG_REGION, answer, asker)
+        return _error(StoreMisconfigured, _WRONG_REGION, answer, caller)
     if answer.stale and answer.status in (400, 401, 403):
-        return _error(MachineTrouble, _CLOCK, answer, asker)
+        return _error(MachineTrouble, _CLOCK, answer, caller)
     error, words = _BY_CODE.get(answer.code or "", (None, ""))
     if words == _MALFORMED and answer.region:
         words = _WRONG_REGION
-    return None if error is None else _error(error, words, answer, asker)
+    return None if error is None else _error(error, words, answer, caller)
 
 
-def refused(answer: StoreAnswer, asker: Asker) -> LakeError:
+def refused(answer: StoreAnswer, caller: Caller) -> LakeError:
     """Return the error for a refusal without a known code."""
-    return _error(StoreDenied, _DENIED, answer, asker)
+    return _error(StoreDenied, _DENIED, answer, caller)
 
 
 def has_meaning(answer: StoreAnswer) -> bool:
@@ -308,7 +308,7 @@ def means_exists(text: str) -> bool:
     return answer is None or answer.status != 409 or answer.code is None or answer.code in EXISTS
 
 
-def _error(error: type[LakeError], words: str, answer: StoreAnswer, asker: Asker) -> LakeError:
+def _error(error: type[LakeError], words: str, answer: StoreAnswer, caller: Caller) -> LakeError:
     """Fill in the store, the bucket and the keys to correct."""
     region = answer.region
     return error(
@@ -316,16 +316,16 @@ def _error(error: type[LakeError], words: str, answer: StoreAnswer, asker: Asker
             store="the store" if answer.asked == "the store" else f"the store at {answer.asked}",
             asked=answer.asked,
             code=f" ({answer.code})" if answer.code else "",
-            bucket=asker.bucket,
-            place=asker.options.origin.place or "its name",
-            section=asker.options.origin.section,
-            credentials=asker.credentials,
-            access=asker.key(ACCESS),
-            secret=asker.key(SECRET),
-            session=asker.key(SESSION),
-            account=asker.key(ACCOUNT),
-            or_account=f", or {asker.key(ACCOUNT)}" if asker.kind == "az" else "",
-            region=asker.key(REGION),
+            bucket=caller.bucket,
+            place=caller.options.origin.place or "its name",
+            section=caller.options.origin.section,
+            credentials=caller.credentials,
+            access=caller.key(ACCESS),
+            secret=caller.key(SECRET),
+            session=caller.key(SESSION),
+            account=caller.key(ACCOUNT),
+            or_account=f", or {caller.key(ACCOUNT)}" if caller.kind == "az" else "",
+            region=caller.key(REGION),
             where=f"the region {region}" if region else "another region",
             other=region or "the region of the bucket",
         )

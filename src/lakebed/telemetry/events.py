@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, dataclass_transform
 
 from lakebed.errors import LakeError, machine_trouble
-from lakebed.telemetry.health import UNFORESEEN, HealthPart, Mark, PartKind, Sign
+from lakebed.telemetry.health import UNFORESEEN, HealthChange, HealthPart, Mark, PartKind
 from lakebed.telemetry.measures import Count, GaugeReading, Measure, Moment, Observe
 from lakebed.types import Level as Level  # noqa: PLC0414 - every event has one
 from lakebed.units import in_words, plural, span, took
@@ -98,7 +98,7 @@ class Event:
         """Return its updates of metrics."""
         return ()
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Return its signs of a pipeline's or table's health."""
         return ()
 
@@ -220,11 +220,11 @@ class StepFailed(Event, level=Level.ERROR):
         labels = {self.kind.value: self.who, "code": self.code}
         yield Count(f"{PROGRAM[self.kind]}_step_failures_total", 1, labels)
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Yield a sign that the pipeline or table is failing."""
         ended = self.next_try_secs is None
         part = HealthPart(self.kind, self.who)
-        yield Sign(Mark.AILING, part, code=self.code, reason=self.error, ended=ended)
+        yield HealthChange(Mark.AILING, part, code=self.code, reason=self.error, ended=ended)
 
 
 class StepFinished(Event, level=Level.TRACE):
@@ -242,9 +242,9 @@ class StepFinished(Event, level=Level.TRACE):
         """Record its time."""
         yield step_taken(HealthPart(self.kind, self.who))
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Yield a sign that the pipeline or table is healthy."""
-        yield Sign(Mark.WELL, HealthPart(self.kind, self.who))
+        yield HealthChange(Mark.WELL, HealthPart(self.kind, self.who))
 
 
 class NextStepDue(Event, level=Level.TRACE):
@@ -265,9 +265,9 @@ class LastStepTaken(Event, level=Level.TRACE):
 
     says = "{who}: no more steps follow"
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Yield a sign that nothing more is expected."""
-        yield Sign(Mark.OVER, HealthPart(self.kind, self.who))
+        yield HealthChange(Mark.OVER, HealthPart(self.kind, self.who))
 
 
 class MetricsServed(Event):

@@ -55,7 +55,7 @@ class Mark(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class HealthChange:
     """A change of a part's health."""
 
     mark: Mark
@@ -109,7 +109,7 @@ class Health:
         with self._lock:
             self._states[part] = _State(self._seconds(), interval)
 
-    def note(self, sign: Sign) -> None:
+    def note(self, sign: HealthChange) -> None:
         """Apply a sign."""
         with self._lock:
             now = self._seconds()

@@ -19,7 +19,7 @@ from blizzard.config import load as config
 from lakebed.clock import Clock
 from lakebed.terminal.call import Call, Output
 from lakebed.terminal.console import console, print_json
-from liveview.answer_cache import Patience
+from liveview.answer_cache import Timeouts
 from liveview.headline import overview_of
 from liveview.lake import OTHER_LAKE, Lake, ProgramName, Unreachable, lake_of
 from liveview.live import Live
@@ -100,7 +100,7 @@ class Feed:
         clock: Clock,
         *,
         only: str | None = None,
-        patience: Patience | None = None,
+        patience: Timeouts | None = None,
         timeout: float = TIMEOUT_SECS,
     ) -> None:
         self._lake = lake

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from lakebed.deltalog.delta_types import DeltaSchema
 from lakebed.layout import ADOPTION, DELTA_LOG, NULL_FOLDER, OURS, STAGING, is_hidden, is_parquet
-from lakebed.listing.sort import CONTROL, Guide, Oddity, readable
+from lakebed.listing.sort import CONTROL, ListingRules, NameFault, readable
 from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.partition import INTEGER, is_date
 from lakebed.storage.lister import IncrementalLister
@@ -164,10 +164,10 @@ class AdoptedFolder:
         """Yield the data files in the order of their paths; raise if the listing fails."""
         self.hidden, self.troubles = {}, {}
         linked: dict[tuple[int, int], str] = {}
-        guide = Guide(passes=self._passes, enters=self._enters, lists=_may_be_data)
+        guide = ListingRules(skip=self._passes, enters=self._enters, lists=_may_be_data)
         for facts in self.lister.files(self.store, WHOLE, guide):
             if CONTROL.search(facts.path):
-                self._passes(readable(facts.path), Oddity.NAME)
+                self._passes(readable(facts.path), NameFault.NAME)
             elif self._is_data(facts.path, empty=facts.size == 0) and not self._is_link(
                 facts.path, linked
             ):
@@ -231,10 +231,10 @@ class AdoptedFolder:
         if name not in (f"{STAGING}/", ADOPTION, f"{DELTA_LOG}/"):
             self.hidden[name] = None
 
-    def _passes(self, name: str, oddity: Oddity) -> None:
+    def _passes(self, name: str, fault: NameFault) -> None:
         parts = [part for part in name.split("/") if part not in ("", ".", "..")]
-        if oddity is not Oddity.MARKER and not any(map(is_hidden, parts)):
-            self.troubles[name] = unusable(name, oddity)
+        if fault is not NameFault.MARKER and not any(map(is_hidden, parts)):
+            self.troubles[name] = unusable(name, fault)
 
 
 def _may_be_data(path: str) -> bool:

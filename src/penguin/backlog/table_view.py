@@ -10,7 +10,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import EntryName, HeldMeta, Meta, decode_meta, entry_named_by
 from lakebed.errors import JournalLost
 from lakebed.layout import PENDING, is_meta, journal_entry, journal_transaction
-from lakebed.listing.sort import Oddity
+from lakebed.listing.sort import NameFault
 from lakebed.storage.lister import objects
 from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader, Store
@@ -49,9 +49,9 @@ def read_metas(store: Reader, known: KnownDocuments[Pending]) -> Metas:
     """List the pending metas and read those that are new or changed."""
     odd: dict[str, Pending] = {}
 
-    def note_odd(name: str, oddity: Oddity) -> None:
+    def note_odd(name: str, fault: NameFault) -> None:
         if is_meta(name):
-            odd[name] = WHY_UNUSABLE[oddity]
+            odd[name] = WHY_UNUSABLE[fault]
 
     found = {facts.path: facts for facts in objects(store, PENDING, odd=note_odd)}
     listed = (facts for path, facts in sorted(found.items()) if is_meta(path))

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import ClassVar
 
 from lakebed.telemetry.events import Level, PartEvent
-from lakebed.telemetry.health import Mark, PartKind, Sign
+from lakebed.telemetry.health import HealthChange, Mark, PartKind
 from lakebed.telemetry.measures import Age, Measure, Sampled
 from lakebed.units import plural
 from penguin.model.commit import HoldCode
@@ -93,14 +93,14 @@ class EntryNotHandedOff(
     reason: str
 
 
-class MetasLeftAlone(TableEvent, level=Level.WARN, says="left alone: {paths:some}: {reason}"):
+class MetasSkipped(TableEvent, level=Level.WARN, says="left alone: {paths:some}: {reason}"):
     """Metas that penguin neither commits nor deletes; reported once."""
 
     reason: str
     paths: tuple[str, ...]
 
 
-class FilesUnnamed(
+class UnnamedFilesFound(
     TableEvent,
     level=Level.WARN,
     says="left alone because no journal entry names them: {files:#file} written by blizzard: "
@@ -112,7 +112,7 @@ class FilesUnnamed(
     some: tuple[str, ...]
 
 
-class OthersSeen(TableEvent, level=Level.TRACE):
+class ForeignFilesSearched(TableEvent, level=Level.TRACE):
     """The table directory was searched for files that other programs wrote."""
 
     sweep: bool | None
@@ -220,12 +220,12 @@ class PipelineStopped(
                 labels = {"pipeline": self.pipeline, "code": code}
                 yield self.reading("penguin_pipeline_stopped", value, **labels)
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Report that the table is unhealthy."""
-        yield Sign(Mark.HALTED, self.part, self.pipeline, self.code, self.error)
+        yield HealthChange(Mark.HALTED, self.part, self.pipeline, self.code, self.error)
 
 
-class PipelineMended(TableEvent, says="pipeline {pipeline} continues"):
+class PipelineResumed(TableEvent, says="pipeline {pipeline} continues"):
     """A pipeline that was stopped continues."""
 
     pipeline: str
@@ -237,9 +237,9 @@ class PipelineMended(TableEvent, says="pipeline {pipeline} continues"):
         labels = {"pipeline": self.pipeline, "code": self.code}
         yield self.reading("penguin_pipeline_stopped", 0, **labels)
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Report that the pipeline is healthy again."""
-        yield Sign(Mark.MENDED, self.part, self.pipeline)
+        yield HealthChange(Mark.MENDED, self.part, self.pipeline)
 
 
 class FilesWaitTooLong(TableEvent, level=Level.ERROR, says="{danger}"):
@@ -254,9 +254,9 @@ class FilesWaitTooLong(TableEvent, level=Level.ERROR, says="{danger}"):
         """Show it."""
         yield self.reading("penguin_files_in_danger", 1)
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Report that the table is unhealthy."""
-        yield Sign(Mark.HALTED, self.part, VACUUM, "files_wait_too_long", self.sentence())
+        yield HealthChange(Mark.HALTED, self.part, VACUUM, "files_wait_too_long", self.sentence())
 
 
 class FilesWaitNoLonger(TableEvent, says="no file is waiting too long any more"):
@@ -266,6 +266,6 @@ class FilesWaitNoLonger(TableEvent, says="no file is waiting too long any more")
         """Show it."""
         yield self.reading("penguin_files_in_danger", 0)
 
-    def signs(self) -> Iterable[Sign]:
+    def signs(self) -> Iterable[HealthChange]:
         """Report that the table is healthy again."""
-        yield Sign(Mark.MENDED, self.part, VACUUM)
+        yield HealthChange(Mark.MENDED, self.part, VACUUM)

@@ -67,7 +67,7 @@ ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_/+-]+")
 LEGACY_TIMESTAMP = "INT96"
 
 
-class Unfit(Exception):
+class BadType(Exception):
     """A type that a table cannot hold; the message says why."""
 
 
@@ -83,12 +83,12 @@ def file_schema(metadata: pq.FileMetaData) -> tuple[DeltaSchema, tuple[str, ...]
         leaf += len([*leaf_paths(one)])
         try:
             if one.name in seen:
-                raise Unfit("the file has two columns of this name")
+                raise BadType("the file has two columns of this name")
             seen.add(one.name)
             if one.name in stored:
                 _check_stored(stored[one.name])
             fields.append(walk.field(one))
-        except Unfit as reason:
+        except BadType as reason:
             reasons.append(f"{readable(one.name)}: {reason}")
     return {"type": "struct", "fields": fields}, tuple(reasons)
 
@@ -110,17 +110,17 @@ def _check_stored(arrow: pa.DataType) -> None:
     if pa.types.is_dictionary(arrow):
         _check_stored(arrow.value_type)
     if pa.types.is_date64(arrow):
-        raise Unfit(
+        raise BadType(
             "type date64: polars reads it as a timestamp, and Delta as a date; write the file "
             "with date32"
         )
     if pa.types.is_map(arrow) and arrow.keys_sorted:
-        raise Unfit(
+        raise BadType(
             f"type {arrow}: deltalake cannot read a map whose keys are marked as sorted; write "
             "the file without that mark"
         )
     if pa.types.is_timestamp(arrow) and arrow.tz is not None and not _is_zone(arrow.tz):
-        raise Unfit(
+        raise BadType(
             f"type {arrow}: polars cannot read a time zone that is an offset, or that is not in "
             "the time zone database; write the file with UTC"
         )
@@ -128,8 +128,8 @@ def _check_stored(arrow: pa.DataType) -> None:
         inner = arrow.field(index)
         try:
             _check_stored(inner.type)
-        except Unfit as reason:
-            raise Unfit(f"{readable(inner.name)}: {reason}") from None
+        except BadType as reason:
+            raise BadType(f"{readable(inner.name)}: {reason}") from None
 
 
 def _is_zone(zone: str) -> bool:
@@ -156,7 +156,7 @@ class _FooterWalk:
         bad = sorted({char for char in one.name if char in FORBIDDEN_IN_NAMES})
         kind = self.kind(one.type)
         if bad or not one.name:
-            raise Unfit(f"a column's name must not contain {bad!r}" if bad else "it has no name")
+            raise BadType(f"a column's name must not contain {bad!r}" if bad else "it has no name")
         return {"name": one.name, "type": kind, "nullable": one.nullable, "metadata": {}}
 
     def kind(self, arrow: pa.DataType) -> Any:  # noqa: ANN401 - one answer for each kind
@@ -177,14 +177,14 @@ class _FooterWalk:
                 "containsNull": arrow.value_field.nullable,
             }
         if pa.types.is_nested(arrow):
-            raise Unfit(f"type {arrow} cannot be held by a Delta table")
+            raise BadType(f"type {arrow} cannot be held by a Delta table")
         return self._leaf(arrow, self._metadata.schema.column(next(self._leaves)).physical_type)
 
     def _inside(self, one: "pa.Field[Any]") -> DeltaField:
         try:
             return self.field(one)
-        except Unfit as reason:
-            raise Unfit(f"{readable(one.name)}: {reason}") from None
+        except BadType as reason:
+            raise BadType(f"{readable(one.name)}: {reason}") from None
 
     def _leaf(self, arrow: pa.DataType, physical: str) -> str:
         if pa.types.is_dictionary(arrow):
@@ -193,7 +193,7 @@ class _FooterWalk:
             return "timestamp"  # an instant, in UTC; it has no statistics
         if pa.types.is_timestamp(arrow):
             if arrow.unit not in ("ms", "us"):
-                raise Unfit(
+                raise BadType(
                     f"type {arrow}: Delta keeps microseconds, and readers do not agree on more; "
                     "write the file with microseconds"
                 )
@@ -202,7 +202,7 @@ class _FooterWalk:
             return f"decimal({arrow.precision},{arrow.scale})"
         found = PLAIN.get(arrow)
         if found is None:
-            raise Unfit(f"type {arrow} cannot be held by a Delta table")
+            raise BadType(f"type {arrow} cannot be held by a Delta table")
         return found
 
 

@@ -18,7 +18,7 @@ from lakebed.documents.pending_meta import Meta
 from lakebed.errors import LakeError, ObjectChanged, ObjectMissing, StoreDenied
 from lakebed.journal import JournalReader
 from lakebed.layout import OURS, file_id, is_parquet, pipelines
-from lakebed.listing.sort import CONTROL, LAST, Guide, Oddity, readable
+from lakebed.listing.sort import CONTROL, LAST, ListingRules, NameFault, readable
 from lakebed.listing.watermark import ListingPlan, Range, Wanted, Watermarks, Windows, plan_above
 from lakebed.storage.lister import IncrementalLister, objects
 from lakebed.storage.objects import ahead
@@ -81,15 +81,15 @@ def list_files(
     def listing() -> Listed:
         listed = Listed(files={}, ignored=set(), unusable={})
 
-        def leave_out(name: str, oddity: Oddity) -> None:
-            if may_hold_data(name) and oddity is not Oddity.MARKER:
-                listed.unusable[name] = unusable(name, oddity)
+        def leave_out(name: str, fault: NameFault) -> None:
+            if may_hold_data(name) and fault is not NameFault.MARKER:
+                listed.unusable[name] = unusable(name, fault)
 
         # A link to a file counts as a file, with any target.
-        guide = Guide(passes=leave_out, enters=may_be_entered, lists=lambda _path: False)
+        guide = ListingRules(skip=leave_out, enters=may_be_entered, lists=lambda _path: False)
         for facts in lister.files(store, plan, guide):
             if CONTROL.search(facts.path):
-                leave_out(readable(facts.path), Oddity.NAME)  # A local disk lists it all the same.
+                leave_out(readable(facts.path), NameFault.NAME)  # A local disk lists it anyway.
             elif is_reserved(facts.path):
                 continue
             elif is_data(facts.path):
@@ -204,7 +204,7 @@ def ignored_files(
     """
     log, odd = LogReader(store), set[str]()
 
-    def skip(name: str, _oddity: Oddity) -> None:
+    def skip(name: str, _fault: NameFault) -> None:
         odd.update([name] if may_hold_data(name) else [])
 
     known = _log_of(store, log.newest())

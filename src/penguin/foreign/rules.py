@@ -35,7 +35,7 @@ from lakebed.layout import (
     unescape,
 )
 from lakebed.listing.lookback import Window
-from lakebed.listing.sort import CONTROL, Oddity, leads_elsewhere
+from lakebed.listing.sort import CONTROL, NameFault, leads_elsewhere
 from lakebed.partition import Template, typed_value
 from lakebed.types import FORBIDDEN_IN_NAMES
 from penguin.model.backlog import Candidate, LeftOut
@@ -53,16 +53,16 @@ LEFT_ALONE = "meta_left_alone"
 MOMENT = "%Y-%m-%d %H:%M:%S"
 
 WHY_UNUSABLE = {
-    Oddity.NAME: (
+    NameFault.NAME: (
         "its name is not UTF-8, or has a control character or a part that is empty, . or ..; "
         "rename it"
     ),
-    Oddity.LINK: (
+    NameFault.LINK: (
         "it is a link to a folder, and those are not followed; move the folder here, or remove "
         "the link"
     ),
-    Oddity.UNREADABLE: "it cannot be read (permission denied), so its content is not known",
-    Oddity.MARKER: "it marks a folder and has no content",
+    NameFault.UNREADABLE: "it cannot be read (permission denied), so its content is not known",
+    NameFault.MARKER: "it marks a folder and has no content",
 }
 WHY_LINKED_FILE = (
     "it is a link to another file of the table's folder, whose rows would be in the table twice; "
@@ -91,12 +91,12 @@ def may_hold_data(name: str) -> bool:
     return not any(map(is_hidden, parts)) and (name.endswith("/") or is_parquet(name))
 
 
-def unusable(name: str, oddity: Oddity) -> LeftOut:
+def unusable(name: str, fault: NameFault) -> LeftOut:
     """Leave out a name that cannot be used; its file is not read."""
-    code = DENIED if oddity is Oddity.UNREADABLE else UNUSABLE
-    is_file_link = oddity is Oddity.LINK and not name.endswith("/")
-    reason = WHY_LINKED_FILE if is_file_link else WHY_UNUSABLE[oddity]
-    skippable = oddity is not Oddity.UNREADABLE
+    code = DENIED if fault is NameFault.UNREADABLE else UNUSABLE
+    is_file_link = fault is NameFault.LINK and not name.endswith("/")
+    reason = WHY_LINKED_FILE if is_file_link else WHY_UNUSABLE[fault]
+    skippable = fault is not NameFault.UNREADABLE
     return LeftOut(path=name, code=code, reason=reason, skippable=skippable)
 
 

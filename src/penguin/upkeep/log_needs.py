@@ -23,7 +23,7 @@ from lakebed.deltalog.table_features import BY_NAME, LAST_KNOWN_READER, LAST_KNO
 from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.errors import DocumentUnreadable, TableUnsupported
 from lakebed.layout import DELTA_LOG, HELD_TRANSACTIONS
-from lakebed.listing.sort import Oddity
+from lakebed.listing.sort import NameFault
 from lakebed.storage.lister import Odd, level, objects
 from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
@@ -87,7 +87,7 @@ def list_data(store: Reader, enters: Callable[[str], bool], odd: Odd) -> Iterato
             yield from objects(store, name, odd=odd, enters=enters, into_links=False)
 
 
-def ignore(_name: str, _oddity: Oddity) -> None:
+def ignore(_name: str, _fault: NameFault) -> None:
     """Ignore an unusable name: no log or meta names it."""
 
 

@@ -24,7 +24,7 @@ from lakebed.deltalog.segment import fetch_actions
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.deletion_vector import is_vector_file
 from lakebed.listing.lookback import matcher
-from lakebed.listing.sort import CONTROL, Oddity
+from lakebed.listing.sort import CONTROL, NameFault
 from lakebed.storage.lister import objects
 from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
@@ -67,7 +67,7 @@ class NestedTables:
         log = f"{folder}/{layout.DELTA_LOG}"
         odd: list[str] = []
         # An unusable name in there shows that the folder is not empty, too.
-        found = objects(self.store, log, odd=lambda name, _oddity: odd.append(name))
+        found = objects(self.store, log, odd=lambda name, _fault: odd.append(name))
         return next(iter(found), None) is not None or bool(odd)
 
 
@@ -230,8 +230,8 @@ class Vacuum:
             elif _may_hold_data(facts.path):
                 yield facts
 
-    def _odd(self, name: str, oddity: Oddity) -> None:
-        if _may_hold_data(name.rstrip("/")) and oddity is not Oddity.MARKER:
+    def _odd(self, name: str, fault: NameFault) -> None:
+        if _may_hold_data(name.rstrip("/")) and fault is not NameFault.MARKER:
             self.kept[KeptReason.OTHER] += 1
 
     def _may_go(self, facts: ObjectFacts) -> bool:

@@ -43,7 +43,7 @@ def test_another_program_that_comes_while_files_are_written_wins_and_they_are_dr
     known = parquet_files(desk)
     done = desk.tidy(runner=RewriteRace(after=lambda: other(desk)))
     assert done.entry is None
-    assert "other writers" in done.gave_way
+    assert "other writers" in done.conflict
     named = {path.rpartition("/")[2] for path in desk.active}
     assert parquet_files(desk) <= known | named
     assert [one.kind for one in entries(desk.table)].count("compact") == 0
@@ -82,7 +82,7 @@ def test_a_retraction_that_comes_meanwhile_comes_first(desk, committed):
     retract = desk.take_back if committed else desk.retract
     done = desk.tidy(runner=RewriteRace(after=lambda: retract("2.ndjson")))
     assert done.entry is None
-    assert committed or "the retraction in entry 6 is not committed yet" in done.gave_way
+    assert committed or "the retraction in entry 6 is not committed yet" in done.conflict
     assert desk.ids() == [0, 1, 2, 3, 6, 7, 8, 9]
     assert desk.tidy().entry is not None
     assert len(desk.active) == 1
@@ -94,7 +94,7 @@ def test_two_compactions_at_once_are_one(desk):
             desk.compact()
 
     done = desk.tidy(runner=RewriteRace(after=happens))
-    assert "the compaction in entry 6 is not committed yet" in done.gave_way
+    assert "the compaction in entry 6 is not committed yet" in done.conflict
     assert [one.kind for one in entries(desk.table)].count("compact") == 1
     assert (len(desk.active), desk.ids()) == (1, ALL)
 
@@ -114,7 +114,7 @@ def test_garbage_collection_while_files_are_written_is_noticed(desk):
         assert desk.cli("gc", "--delete", "--older-than", "0s").exit_code == 0
 
     done = desk.tidy(runner=RewriteRace(after=happens))
-    assert "blizzard gc" in done.gave_way
+    assert "blizzard gc" in done.conflict
     assert desk.ids() == ALL
     assert desk.tidy().entry is not None
     assert len(desk.active) == 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.rewrite.transaction import PromotionWaits
+from blizzard.rewrite.transaction import PromotionPending
 from tests.support.builders import entries
 from tests.support.erasures import FIELDS, USER, Forgetful, landed
 from tests.support.promotions import ID, PRICE
@@ -86,7 +86,7 @@ def test_no_row_and_every_row_are_told_and_null_is_meant_only_by_is_null(desk):
 
 def test_twice_is_as_once_and_waits_for_penguin(desk):
     desk.erase("user = 'x'")
-    with pytest.raises(PromotionWaits, match="the erasure in entry 4 is not committed yet"):
+    with pytest.raises(PromotionPending, match="the erasure in entry 4 is not committed yet"):
         desk.erase("user = 'x'")
     desk.penguin()
     assert desk.erase("user = 'x'").entry is None

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.rewrite.transaction import PromotionWaits
+from blizzard.rewrite.transaction import PromotionPending
 from lakebed.deltalog import tables
 from lakebed.layout import log_version
 from tests.support.change_files import BOTH, write_changes
@@ -149,7 +149,7 @@ def test_an_erasure_that_is_committed_while_another_looks_is_not_counted_twice(d
     """Its rows are in the table that was looked at, and in the books as erased."""
     desk.erase(X)
     overtaken(monkeypatch, desk.penguin)
-    with pytest.raises(PromotionWaits, match="the erasure in entry 4 is not committed yet"):
+    with pytest.raises(PromotionPending, match="the erasure in entry 4 is not committed yet"):
         desk.meant(X)
     monkeypatch.undo()
     assert desk.meant(X).rows == 0

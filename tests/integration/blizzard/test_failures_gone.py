@@ -9,7 +9,7 @@ from blizzard.discover.lister import SourceLister
 from blizzard.discover.scan import DiscoveryContext
 from blizzard.events import NothingNew, SourceFilesGone
 from blizzard.journal.ledger import Ledger
-from blizzard.model.source.file import Before
+from blizzard.model.source.file import Recorded
 from blizzard.model.source.form import SourcePattern
 from blizzard.outcomes import resting
 from lakebed.documents.entry import Entry, digest, encode
@@ -109,7 +109,7 @@ def test_what_is_in_the_table_of_a_file_that_is_gone_is_not_read_again(bench, de
     drain(bench.again(run_id="run-2"))
     left = last_sources(bench)["a.ndjson"]
     assert (left.gone, left.skipped, left.rows) == (False, 3, 0)
-    assert left.failure.code == "gone_part_way"
+    assert left.failure.code == "partial_file_gone"
     body.rename(desk.landing / "a.ndjson")
     drain(bench.again(run_id="run-3"))
     (rest,) = bench.entries()[-1].sources
@@ -157,7 +157,7 @@ def test_a_quick_look_never_takes_a_file_for_gone(desk):
     def gone():
         context = DiscoveryContext(
             store=Reader(str(desk.landing), no_options()),
-            lookup=lambda key: Before(unfinished=before.get(key)),
+            lookup=lambda key: Recorded(unfinished=before.get(key)),
             unfinished=before,
             now=NOON,
         )

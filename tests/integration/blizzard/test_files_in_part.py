@@ -65,7 +65,7 @@ def test_the_rows_of_a_file_that_waits_in_part_are_those_in_the_table(begun):
     assert "1 source file: 200 lines" in audited(begun)
 
 
-def test_the_rows_of_a_file_that_failed_part_way_are_those_in_the_table(begun):
+def test_the_rows_of_a_file_that_failed_partly_read_are_those_in_the_table(begun):
     body = (begun.landing.folder / NAME).read_bytes()
     (begun.landing.folder / NAME).unlink()
     begun.blizzard()
@@ -123,7 +123,7 @@ def changes(desk: Desk) -> None:
 def test_to_discard_bad_lines_of_a_changed_file_does_not_give_it_up_and_says_so(tmp_path):
     desk = begun_with_bad_lines(tmp_path / "both")
     changes(desk)
-    warned = f"default:{NAME}: the rest of it is not given up: it failed (changed_part_way)"
+    warned = f"default:{NAME}: the rest of it is not given up: it failed (partial_file_changed)"
     plan = desk.cli("dlq", "discard", NAME)
     assert (plan.exit_code, warned in plan.stderr) == (1, True)
 

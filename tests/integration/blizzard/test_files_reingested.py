@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from tests.integration.blizzard.test_part_way import NAME
+from tests.integration.blizzard.test_partly_read import NAME
 from tests.integration.blizzard.test_retract_rejected import gone, ids
 from tests.support.compactions import crowded
 from tests.support.desk import Desk
@@ -131,7 +131,7 @@ def test_the_part_of_a_given_up_file_is_counted_beside_what_is_read_whole(
     assert found["rows"] == len(ids(desk))
     (part, whole) = told(desk, "files", NAME)
     assert (part["state"], part["in_part"], part["overwritten"]) == ("discarded", True, True)
-    assert part["reason"] == "gone_part_way"
+    assert part["reason"] == "partial_file_gone"
     assert (whole["state"], whole["in_part"]) == ("in_table", False)
     (why,) = told(desk, "why", NAME)
     assert (why["state"], rows_of(why)) == ("in_table", len(ids(desk)) - 3)

@@ -38,8 +38,8 @@ def test_every_value_of_the_files_is_in_the_table(kind: Kind, tmp_path: Path) ->
     assert not differences(records, found.rows, found.way)
     assert not found.has_found_columns
     # All values have columns: an array that is always empty has no type.
-    homeless = {leaf for row in found.rows for _path, leaf in rescued(row, found.way)}
-    assert homeless <= {EMPTY}
+    unmapped = {leaf for row in found.rows for _path, leaf in rescued(row, found.way)}
+    assert unmapped <= {EMPTY}
 
 
 TIMES = {

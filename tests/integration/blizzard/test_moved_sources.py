@@ -11,7 +11,7 @@ from blizzard.cli.app import app
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.lease import this_machine
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
+from blizzard.model.source.file import IngestedFile, Recorded, UnfinishedFile
 from blizzard.model.source.form import SourcePattern
 from blizzard.model.stores import sink_location, source_location
 from blizzard.repair.new_journal import compare, move, to_learn
@@ -409,9 +409,9 @@ def test_while_one_source_is_half_moved_no_other_is(desk):
 
 def test_what_was_seen_last_of_a_file_counts_before_what_is_in_the_table():
     """HOLES L26, D24: of a file with a bad later version both stay known."""
-    done = Before(finished=IngestedFile(key="default:a", size=10, etag="e1"))
+    done = Recorded(finished=IngestedFile(key="default:a", size=10, etag="e1"))
     bad = UnfinishedFile(record=record("a", size=7, failure=failure()), at=NOON)
-    assert to_learn(Before(), facts("a")) == to_learn(done, facts("a")) == ()
+    assert to_learn(Recorded(), facts("a")) == to_learn(done, facts("a")) == ()
     both = replace(done, unfinished=bad)
     (later,) = to_learn(both, facts("a", size=7, etag="e9"))
     assert (later.etag, later.failure) == ("e9", bad.record.failure)

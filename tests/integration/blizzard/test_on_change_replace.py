@@ -89,7 +89,7 @@ def test_it_waits_for_penguin_where_old_rows_are_not_committed(tmp_path):
         desk.land(f"{first + 1}.ndjson", {"id": first + 1})
         told: list[Event] = []
         desk.blizzard(emit=told.append)
-        (waits, *_) = [one for one in told if isinstance(one, events.ReplacementWaits)]
+        (waits, *_) = [one for one in told if isinstance(one, events.ReplacementPending)]
         assert why_not in waits.reason
         desk.penguin()
         assert {first, first + 1} <= set(desk.ids())
@@ -124,7 +124,7 @@ def test_rows_that_cannot_be_told_apart_any_more_fail_the_file_and_change_nothin
     desk.ingest()
     assert sorted(desk.ids()) == [1, 2]
     answer = why(desk, "b.ndjson")
-    assert (answer["state"], answer["reason"]) == ("failed", "rows_not_told_apart")
+    assert (answer["state"], answer["reason"]) == ("failed", "row_origins_unknown")
     desk.amounts()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.rewrite.transaction import MOST_WAITS, TRIES, Overtaken, PromotionWaits
+from blizzard.rewrite.transaction import MOST_WAITS, TRIES, Overtaken, PromotionPending
 from tests.support.builders import entries
 from tests.support.compactions import Crowded, crowded
 from tests.support.erasures import FIELDS
@@ -67,11 +67,11 @@ def test_a_compaction_that_waits_for_penguin_is_waited_for(desk, order):
 def test_nobody_waits_for_ever(desk, order):
     waits: list[float] = []
     desk.clock = replace(desk.clock, sleep=waits.append)
-    with pytest.raises(PromotionWaits, match="is not committed yet"):
+    with pytest.raises(PromotionPending, match="is not committed yet"):
         order(desk, RewriteRace(after=desk.compact, times=1))
     assert len(waits) == MOST_WAITS
     # And at its beginning a command does not wait at all.
-    with pytest.raises(PromotionWaits):
+    with pytest.raises(PromotionPending):
         order(desk, InProcessRunner())
     assert len(waits) == MOST_WAITS
     desk.penguin()

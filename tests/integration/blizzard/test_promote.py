@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.rewrite.promote import FieldNotPromotable
-from blizzard.rewrite.transaction import PromotionWaits
+from blizzard.rewrite.transaction import PromotionPending
 from lakebed.errors import SchemaConflict
 from lakebed.types import RESCUED
 from tests.support.promotions import ID, PRICE, Rescued
@@ -221,7 +221,7 @@ def test_what_cannot_be_promoted_says_why_and_writes_nothing(desk):
 def test_a_promotion_waits_for_the_one_before(desk):
     desk.configure({"fields": [ID, PRICE]})
     desk.promote("price")
-    with pytest.raises(PromotionWaits, match="run penguin"):
+    with pytest.raises(PromotionPending, match="run penguin"):
         desk.promote("price")
     desk.penguin()
     again = desk.promote("price")

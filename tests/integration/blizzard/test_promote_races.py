@@ -7,10 +7,10 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from blizzard.handoff.publish import HandedOn, Publisher
+from blizzard.handoff.publish import HandoffResult, Publisher
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from blizzard.repair.gc import collect, find_garbage
-from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
+from blizzard.rewrite.transaction import NotRewritten, PromotionPending
 from lakebed.deltalog.files import named_files
 from lakebed.errors import ColumnsPromoted, JournalConflict
 from penguin.delta.table import Log
@@ -69,7 +69,7 @@ def test_no_column_is_lost_where_schemas_are_overwritten(desk):
 
 
 def test_of_two_promotions_at_once_one_wins(desk):
-    with pytest.raises(PromotionWaits):
+    with pytest.raises(PromotionPending):
         desk.promote("price", runner=RewriteRace(after=lambda: desk.promote("price")))
     assert [one.kind for one in entries(desk.table)].count("promote") == 1
     assert committed(desk) == []
@@ -145,7 +145,7 @@ def test_a_batch_that_was_not_handed_off_before_a_promotion_still_is(tmp_path, h
     class Dies(Publisher):
         def publish(self, store, last, *, redo):
             if redo:
-                return HandedOn()
+                return HandoffResult()
             raise Died
 
     desk = Rescued(tmp_path, handoff=handoff)
@@ -198,7 +198,7 @@ def test_a_promotion_of_another_pipeline_is_noticed_before_and_after_the_rewriti
     if before:
         one.promote("price")
     runner = never if before else RewriteRace(after=lambda: one.promote("price"))
-    with pytest.raises(PromotionWaits, match="entry 2 of pipeline default"):
+    with pytest.raises(PromotionPending, match="entry 2 of pipeline default"):
         other.promote("price", runner=runner)
     assert committed(one) == []
     assert other.promote("price", runner=never).entry is None

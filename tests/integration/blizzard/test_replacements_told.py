@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.integration.blizzard.test_files_reingested import BAD, QUARANTINE, counted, told
-from tests.integration.blizzard.test_part_way import NAME
+from tests.integration.blizzard.test_partly_read import NAME
 from tests.integration.blizzard.test_retract_rejected import gone, ids, optimize, put_back
 from tests.support.desk import Desk
 from tests.support.promotions import ID

@@ -7,8 +7,8 @@ import pytest
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
-from blizzard.rewrite.retract import RowsNotToldApart, SourceNotRetractable
-from blizzard.rewrite.transaction import NotRewritten, PromotionWaits
+from blizzard.rewrite.retract import RowOriginsUnknown, SourceNotRetractable
+from blizzard.rewrite.transaction import NotRewritten, PromotionPending
 from penguin.cli.app import app as penguin_app
 from tests.support.builders import entries
 from tests.support.landing import Landing
@@ -130,7 +130,7 @@ def test_after_optimize_without_that_column_it_is_refused(desk):
     desk.ingest()
     desk.optimize()
     before = desk.version
-    with pytest.raises(RowsNotToldApart, match=r"in:b\.ndjson .*Nothing was changed"):
+    with pytest.raises(RowOriginsUnknown, match=r"in:b\.ndjson .*Nothing was changed"):
         desk.retract("b.ndjson")
     assert desk.version == before
     assert [one.kind for one in entries(desk.table)][-1] == "batch"
@@ -168,12 +168,12 @@ def test_after_a_promotion_and_before_one(tmp_path):
     desk.ingest()
     desk.configure({"fields": [ID, PRICE]})
     desk.promote("price")
-    with pytest.raises(PromotionWaits, match="promotion in entry 2"):
+    with pytest.raises(PromotionPending, match="promotion in entry 2"):
         desk.retract("b.ndjson")
     desk.penguin()
     desk.retract("b.ndjson")
     desk.configure({"fields": [ID, PRICE, {"name": "x", "type": "int64"}]})
-    with pytest.raises(PromotionWaits, match="retraction in entry 3"):
+    with pytest.raises(PromotionPending, match="retraction in entry 3"):
         desk.promote("x")
     desk.penguin()
     desk.promote("x")

@@ -11,7 +11,7 @@ import yaml
 from blizzard.journal.fence import identity_of
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.new_journal import take_over
-from tests.integration.blizzard.test_part_way import NAME
+from tests.integration.blizzard.test_partly_read import NAME
 from tests.integration.blizzard.test_retract_rejected import (
     LINES,
     gone,
@@ -56,7 +56,7 @@ def test_a_file_that_was_not_taken_back_is_in_the_list_of_those_that_failed(
     retracted_in_vain(desk)
 
     listed = told(desk, "dlq", "list")
-    (one,) = (one for one in listed if one.get("code") == "gone_part_way")
+    (one,) = (one for one in listed if one.get("code") == "partial_file_gone")
     assert one["path"].endswith(NAME)
     retried = desk.cli("dlq", "retry", "--file", NAME)
     assert retried.exit_code == 1

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
-from tests.integration.blizzard.test_part_way import NAME
+from tests.integration.blizzard.test_partly_read import NAME
 from tests.support.desk import Desk
 from tests.support.pipelines import pipeline_of
 from tests.support.stops import CUT, all_at
@@ -73,7 +73,7 @@ def test_the_rest_of_a_file_that_was_not_taken_back_is_read_on(
     assert status["sources"][0]["failed_files"] == 1, "as before"
     assert desk.cli("files", "--check").exit_code == 1
     answer = json.loads(desk.cli("why", NAME, "--output", "json").stdout)
-    assert (answer["state"], answer["failure"]["code"]) == ("failed", "gone_part_way")
+    assert (answer["state"], answer["failure"]["code"]) == ("failed", "partial_file_gone")
     if looked_before:
         desk.blizzard()
     if snapshot:

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from blizzard.rewrite.retract import RowsNotToldApart, SourceNotRetractable
-from blizzard.rewrite.transaction import PromotionWaits
+from blizzard.rewrite.retract import RowOriginsUnknown, SourceNotRetractable
+from blizzard.rewrite.transaction import PromotionPending
 from penguin.pipeline import InlineCommitter
 from tests.support.builders import entries
 from tests.support.retractions import Taken
@@ -85,7 +85,7 @@ def test_a_pipeline_that_commits_itself_commits_it_or_what_it_has_not_committed_
     desk.retract("a.ndjson")  # It died before the commit.
     (way,) = why(desk, "a.ndjson")["next"]
     assert way["commands"] == [f"blizzard -c {desk.file}"]
-    with pytest.raises(PromotionWaits, match="run blizzard first"):
+    with pytest.raises(PromotionPending, match="run blizzard first"):
         desk.retract("b.ndjson")
     assert "1 entry is waiting to be committed" in desk.cli("status").stdout
     sink = desk.settings.sink
@@ -185,7 +185,7 @@ def test_an_optimize_while_files_are_rewritten_is_noticed(desk):
         desk.ingest()
         desk.optimize()
 
-    with pytest.raises(RowsNotToldApart, match="Nothing was changed"):
+    with pytest.raises(RowOriginsUnknown, match="Nothing was changed"):
         desk.retract("b.ndjson", runner=RewriteRace(before=optimizes))
     assert desk.ids() == [1, 2, 3, 4, 9]
 

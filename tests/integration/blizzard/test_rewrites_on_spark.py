@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from blizzard.config import load as blizzard_config
-from blizzard.events import BatchHandedIn
+from blizzard.events import BatchCutShort
 from blizzard.execute.spark.job import POOL
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.progress import Report
@@ -105,7 +105,7 @@ def test_tasks_put_the_files_of_each_partition_together_and_sort_their_rows(tmp_
     told: list[tuple[int, int]] = []
     done = desk.tidy(runner=shared_runner(), progress=lambda *counts: told.append(counts))
     assert (told[0], told[-1]) == ((0, 2), (2, 2))
-    assert (done.failed, done.gave_way) == ((), None)
+    assert (done.failed, done.conflict) == ((), None)
     assert sorted(path.partition("/")[0] for path in desk.active) == [f"date={day}" for day in DAYS]
     assert desk.rows() == before
     assert desk.rows(version) == before
@@ -175,7 +175,7 @@ def test_a_batch_is_handed_in_when_it_is_old_and_every_file_comes_in_once(tmp_pa
 
     assert sorted(record.path for record in found) == [f"{number}.ndjson" for number in range(4)]
     assert sum(record.rows for record in found) == len(landing.rows)
-    assert [event for event in events if isinstance(event, BatchHandedIn)]
+    assert [event for event in events if isinstance(event, BatchCutShort)]
 
 
 def test_tasks_hear_that_no_more_files_may_fail(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_modules_of_the_users_folder_stay_out_and_the_log_stays_whole(tmp_path: 
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["records_processed"] == 10
     events = [json.loads(line) for line in ended.stderr.splitlines()]
-    assert "SparkMurmured" in {each["event"] for each in events}, "the JVM always says something"
+    assert "SparkDebugLogged" in {each["event"] for each in events}, "the JVM always says something"
     done = [each for each in events if each["event"] == "BatchJournaled"]
     assert [each["rows"] for each in done] == [10]
 

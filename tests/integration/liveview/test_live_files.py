@@ -69,7 +69,7 @@ def test_a_retracted_file_is_retracted(desk, kept):
     assert only(desk, "other.ndjson").state == "in_table"
 
 
-def test_what_failed_part_way_and_was_retracted_is_retracted(desk):
+def test_what_failed_partly_read_and_was_retracted_is_retracted(desk):
     desk.landing.land(NAME, 200)
     reads_a_part(desk)
     desk.penguin()
@@ -81,7 +81,7 @@ def test_what_failed_part_way_and_was_retracted_is_retracted(desk):
     (desk.landing.folder / NAME).unlink()
     desk.blizzard()
     failed = only(desk)
-    assert (failed.state, failed.reason) == ("failed", "gone_part_way")
+    assert (failed.state, failed.reason) == ("failed", "partial_file_gone")
     assert (failed.rows, failed.version) == (there, None)
     done(desk, "dlq", "discard", NAME, "--yes")
     desk.penguin()

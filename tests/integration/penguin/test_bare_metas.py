@@ -10,7 +10,7 @@ import pytest
 from lakebed.layout import log_version
 from lakebed.types import DiscoverBy, Evolution, Handoff
 from penguin.delta.table import Log
-from penguin.events.backlog import FilesLeftOut, MetasLeftAlone
+from penguin.events.backlog import FilesLeftOut, MetasSkipped
 from tests.support.foreign import DAY, Directory, Visitor
 from tests.support.handoffs import ring
 from tests.support.penguin_commands import penguin as run_penguin
@@ -169,7 +169,7 @@ def test_a_meta_that_names_no_data_file_of_this_table_is_left_alone(table):
     for number, name in enumerate(names):
         table.meta(f"{DAY}/{number}.parquet", filename=name)
     penguin = staged(table).drain()
-    reasons = [said.reason for said in penguin.told(MetasLeftAlone)]
+    reasons = [said.reason for said in penguin.told(MetasSkipped)]
     assert all(any(name in reason for reason in reasons) for name in names)
     assert len(table.metas()) == len(names)
     assert table.ids() == []
@@ -240,7 +240,7 @@ def test_a_table_that_is_handed_off_by_its_journal_leaves_metas_of_others_alone(
     others.meta(path)
     penguin = Penguin(table).drain()
     assert table.ids() == [1]
-    (said,) = [event for event in penguin.events if isinstance(event, MetasLeftAlone)]
+    (said,) = [event for event in penguin.events if isinstance(event, MetasSkipped)]
     assert "handed off by its journal" in said.reason
 
 
@@ -325,5 +325,5 @@ def test_status_and_plan_name_a_meta_that_is_not_followed(table, changes, why):
     assert f"leave   {name}: " in run("plan").stdout
     visitor = table.penguin().drain()
     assert table.delta().get_add_actions().column("path").to_pylist() == [good]
-    assert [one.paths for one in visitor.told(MetasLeftAlone)] == [(name,)]
+    assert [one.paths for one in visitor.told(MetasSkipped)] == [(name,)]
     assert visitor.told(FilesLeftOut) == []

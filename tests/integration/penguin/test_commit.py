@@ -137,7 +137,7 @@ def test_a_stopped_pipeline_goes_on_once_it_is_mended(table):
     assert penguin.codes == {}
     assert table.ids() == [1]
     assert entry.files
-    assert "PipelineMended" in [type(event).__name__ for event in penguin.events]
+    assert "PipelineResumed" in [type(event).__name__ for event in penguin.events]
 
 
 def test_transactions_outlive_a_checkpoint_and_the_cleaning_of_the_log(table):

@@ -23,9 +23,9 @@ from lakebed.storage.store import Reader, Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.events.backlog import (
     EntryNotHandedOff,
-    FilesUnnamed,
     FilterBoundsOthersOnly,
-    MetasLeftAlone,
+    MetasSkipped,
+    UnnamedFilesFound,
 )
 from penguin.status import explain
 from tests.support.foreign import Directory
@@ -159,8 +159,8 @@ def test_metas_that_nobody_can_follow_are_named_once_and_left_and_the_rest_goes_
     assert ids(staging) == [1, 2]
     left = [broken, foreign, pending_meta(gone.files[0].filename)]
     assert metas(staging) == sorted(path.rpartition("/")[2] for path in left)
-    said = {one.paths: one for one in told(penguin, MetasLeftAlone)}
-    assert len(told(penguin, MetasLeftAlone)) == len(said)
+    said = {one.paths: one for one in told(penguin, MetasSkipped)}
+    assert len(told(penguin, MetasSkipped)) == len(said)
     first, _second, third = (said.pop((path,)) for path in left)
     assert said == {}
     assert broken in first.sentence()
@@ -293,7 +293,7 @@ def test_files_that_no_entry_names_are_counted_once_and_left_alone(direct):
     journal.batch(rows_of(2))
     penguin.drain()
     assert ids(direct) == [1, 2]
-    (said,) = told(penguin, FilesUnnamed)
+    (said,) = told(penguin, UnnamedFilesFound)
     assert (said.files, said.some) == (2, tuple(sorted(strange)))
     assert all((direct.root / path).exists() for path in strange)
 
@@ -306,7 +306,7 @@ def test_a_file_that_was_named_long_ago_is_no_stranger(direct):
     Penguin(direct).drain()
     direct.delta().optimize.compact()
     penguin = Penguin(direct).drain()
-    assert told(penguin, FilesUnnamed) == []
+    assert told(penguin, UnnamedFilesFound) == []
     assert ids(direct) == [1, 2]
 
 

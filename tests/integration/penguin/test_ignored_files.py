@@ -16,7 +16,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.cli.status import status_lines
-from penguin.events.backlog import FilesIgnored, OthersSeen
+from penguin.events.backlog import FilesIgnored, ForeignFilesSearched
 from penguin.foreign.inspect import ignored_files
 from penguin.status import table_status
 from tests.support.builders import NOON
@@ -74,7 +74,7 @@ def test_names_of_every_variant_move_the_watermark_and_are_found_below_it(table)
         table.hands.at += 1
         visitor.drain()
     assert table.ids() == [0, 1, 2, 3]
-    assert [one.sweep for one in visitor.told(OthersSeen)].count(False) > 0
+    assert [one.sweep for one in visitor.told(ForeignFilesSearched)].count(False) > 0
     assert all(timed_id(name) for name in names)
 
 
@@ -116,7 +116,7 @@ def test_every_parquet_file_that_a_scan_ignores_is_counted_and_named(table, run)
     assert told.files == 13
     assert odd[0] in told.sentence()
     assert "file_pattern" in told.sentence()
-    assert visitor.told(OthersSeen)[-1].ignored == 13
+    assert visitor.told(ForeignFilesSearched)[-1].ignored == 13
     table.hands.at += 7200
     visitor.drain()
     assert len(visitor.told(FilesIgnored)) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from lakebed.listing.lookback import Window
 from lakebed.types import Handoff
-from penguin.events.backlog import FilesLeftOut, MetasLeftAlone
+from penguin.events.backlog import FilesLeftOut, MetasSkipped
 from penguin.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, name_at
@@ -94,7 +94,7 @@ def test_a_meta_with_an_odd_name_stops_no_other(table):
     odd.write_text("{}")
     visitor = table.penguin().drain()
     assert table.ids() == [1]
-    (told,) = visitor.told(MetasLeftAlone)
+    (told,) = visitor.told(MetasSkipped)
     assert told.paths == (r"_staging/pending/a\x09b.meta.json",)
 
 
@@ -107,5 +107,5 @@ def test_metas_that_ask_for_odd_names_are_left_alone(table):
     table.file(2, folder="p=2")
     visitor = table.penguin().drain()
     assert table.ids() == [2]
-    told = [path for one in visitor.told(MetasLeftAlone) for path in one.paths]
+    told = [path for one in visitor.told(MetasSkipped) for path in one.paths]
     assert sorted(told) == sorted(f"_staging/pending/{name}" for name in metas)

@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import Store
-from penguin.events.backlog import FilesLeftOut, LateFilesCommitted, OthersSeen
+from penguin.events.backlog import FilesLeftOut, ForeignFilesSearched, LateFilesCommitted
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, date_folder, name_at
 
@@ -148,7 +148,9 @@ def test_uploads_that_finish_out_of_order_between_polls_are_all_committed(table)
     assert table.ids() == [1, 2]
     (said,) = penguin.told(LateFilesCommitted)
     assert (said.files, said.some) == (1, (lower,))
-    assert [event.sweep for event in penguin.told(OthersSeen) if event.sweep is not None] == [
+    assert [
+        event.sweep for event in penguin.told(ForeignFilesSearched) if event.sweep is not None
+    ] == [
         True,
         False,
     ]

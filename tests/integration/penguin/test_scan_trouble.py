@@ -13,7 +13,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.types import DiscoverBy, Handoff
 from penguin.delta.table import Log
-from penguin.events.backlog import FilesLeftOut, FilesUnnamed
+from penguin.events.backlog import FilesLeftOut, UnnamedFilesFound
 from penguin.events.commits import CommittedByOther, PlanSuperseded
 from tests.support.foreign import DAY, Directory, Visitor, date_folder
 from tests.support.readers import added
@@ -203,7 +203,7 @@ def test_a_lost_folder_of_blizzard_does_not_turn_orphans_into_data(table):
     table.file(1)
     penguin = table.penguin(discovery=DiscoverBy.WATERMARK).drain()
     assert table.ids() == [1]
-    (said,) = penguin.told(FilesUnnamed)
+    (said,) = penguin.told(UnnamedFilesFound)
     assert said.some == (orphan,)
 
 

@@ -265,7 +265,7 @@ def test_a_bucket_that_is_not_there_is_an_error_and_not_an_empty_one(proxy):
             use()
 
 
-def test_a_listing_that_breaks_off_part_way_fails_whole(proxy, bucket, s3):
+def test_a_listing_that_breaks_off_partly_read_fails_whole(proxy, bucket, s3):
     """L10."""
     opened = store(proxy.address, f"s3://{bucket}/table")
     filling = store(s3, f"s3://{bucket}/table")

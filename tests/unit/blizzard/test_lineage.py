@@ -19,7 +19,7 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.serde import Serde
 
 from blizzard.events import BatchStarted
-from blizzard.exports import LineageListener, Teller, dataset_of, fields_of
+from blizzard.exports import LineageListener, PipelineExporter, dataset_of, fields_of
 from lakebed.errors import StoreUnavailable
 from lakebed.telemetry.events import StepFailed, StepFinished
 from tests.support.builders import NOON, Bench, ndjson, pipeline_settings, put, rows
@@ -36,11 +36,13 @@ class Told:
     documents: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.teller = Teller(settings=self.bench.settings, namespace="lake", version="1.2.3")
+        self.exporter = PipelineExporter(
+            settings=self.bench.settings, namespace="lake", version="1.2.3"
+        )
         self.listener = LineageListener(
             lambda body: self.documents.append(json.loads(body)),
             NOON.timestamp,
-            {"default": self.teller},
+            {"default": self.exporter},
         )
         self.pipeline = self.bench.pipeline()
         self.pipeline.emit = self.pipeline._events.emit = self.listener

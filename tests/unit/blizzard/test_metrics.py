@@ -280,12 +280,12 @@ def test_files_that_gather_are_told_once_for_each_batch(watching: Bench, source)
         assert not pipeline.step()
         watching.hands.at += 20
         assert not pipeline.step()
-        assert len(watching.said(events.FilesGather)) == expected
+        assert len(watching.said(events.BatchDelayed)) == expected
         watching.hands.at += 60
         assert pipeline.step()
         lands(f"b{expected}.ndjson")
         watching.hands.at += 20
 
-    told = watching.said(events.FilesGather)[0]
+    told = watching.said(events.BatchDelayed)[0]
     assert told.sentence().startswith("default: 1 file waiting, next batch in ")
     assert len(watching.said(events.NextBatchDue)) == 4

@@ -14,7 +14,7 @@ from blizzard.events import (
 from lakebed.telemetry.events import LastStepTaken, NextStepDue, StepFailed, StepFinished
 from lakebed.telemetry.health import PartKind
 from liveview.live import MOST_UNITS, Live
-from penguin.events.backlog import BacklogSeen, PipelineMended, PipelineStopped
+from penguin.events.backlog import BacklogSeen, PipelineResumed, PipelineStopped
 from penguin.events.commits import EntriesCommitted
 
 
@@ -127,7 +127,7 @@ def test_a_table_is_stopped_by_one_of_its_pipelines_until_that_is_mended():
     part = live.process().tables["orders"]
     assert (part.state, part.waiting) == ("failing", 2)
     assert part.problems[0].subject == "p"
-    live.emit(PipelineMended(table="orders", pipeline="p", code="journal_lost"))
+    live.emit(PipelineResumed(table="orders", pipeline="p", code="journal_lost"))
     live.emit(
         EntriesCommitted(table="orders", version=2, entries=1, files=1, rows=1, columns_added=())
     )

@@ -18,7 +18,7 @@ from blizzard.cli.call import PipelineCall, document_of
 from blizzard.cli.rows.rewriting import commit_inline, rewriter
 from blizzard.model.bad_lines import WaitingFile
 from blizzard.model.settings import PipelineSettings
-from blizzard.model.source.part_way import in_the_table, is_part_way
+from blizzard.model.source.partly_read import in_the_table, is_partly_read
 from blizzard.model.stores import open_store, open_table
 from blizzard.pipeline_log import PipelineLog
 from blizzard.repair.retry import FailedSearch, FailedSources
@@ -342,7 +342,7 @@ def _text(
 
 def _amounts(word: str, lines: int, lost: FailedSources) -> str:
     """Return the numbers of selected lines and deleted files in words."""
-    in_part = sum(map(is_part_way, lost.records))
+    in_part = sum(map(is_partly_read, lost.records))
     amounts = [plural(lines, word)] if lines or not lost.records else []
     for count, of in ((len(lost.records) - in_part, ""), (in_part, "the rest of ")):
         if count:

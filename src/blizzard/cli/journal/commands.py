@@ -11,7 +11,7 @@ from blizzard.cli.journal.new import begin_anew
 from blizzard.handoff.held_rows import WithheldFiles
 from blizzard.journal.standings import EntrySummary
 from blizzard.model.settings import PipelineSettings
-from blizzard.model.source.part_way import bytes_in_words
+from blizzard.model.source.partly_read import bytes_in_words
 from blizzard.model.stores import open_reader, open_table, sink_location
 from blizzard.pipeline_log import PipelineLog
 from lakebed.documents.entry import Entry

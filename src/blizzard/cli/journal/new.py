@@ -31,7 +31,7 @@ AGAIN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prospect:
+class NewJournalPlan:
     """The consequences of a new journal."""
 
     sentence: str
@@ -85,7 +85,7 @@ def _text(pipeline: str, done: StartedJournal) -> Iterator[str]:
 
 def _checked(
     store: Reader, settings: PipelineSettings, identity: Entry, old: str | None
-) -> Prospect:
+) -> NewJournalPlan:
     """Return the consequences of a new journal; raise if it must not be started."""
     if old not in (None, settings.name) and not JournalReader(store, old).numbers():
         raise JournalLost(
@@ -103,10 +103,10 @@ def prospect(
     old: str | None,
     last_committed: LastCommitted,
     fates: Fates,
-) -> Prospect:
+) -> NewJournalPlan:
     """Describe what a new journal would know, and what would be ingested a second time."""
     if old is None:
-        return Prospect(sentence=f"the new journal knows nothing. {AGAIN}", doubles=True)
+        return NewJournalPlan(sentence=f"the new journal knows nothing. {AGAIN}", doubles=True)
     past = past_of(store, identity.pipeline, old, fates)
     check_past(store, identity, old, past, last_committed)
     sentence = (
@@ -122,7 +122,7 @@ def prospect(
             f"{sentence}. The {plural(lost, 'entry', 'entries')} after it are committed and lost: "
             "whatever THOSE entries read is ingested AGAIN and is then in the table twice"
         )
-    return Prospect(sentence=sentence, doubles=lost > 0)
+    return NewJournalPlan(sentence=sentence, doubles=lost > 0)
 
 
 def _refuse_whole(

@@ -43,7 +43,7 @@ def compact(
             ),
         )
     call.show(_text(command, done), compaction_document(settings, done))
-    call.fail_if(done.failed or done.gave_way or (done.found.groups and not yes))
+    call.fail_if(done.failed or done.conflict or (done.found.groups and not yes))
 
 
 def _without_quiet(settings: PipelineSettings) -> PipelineSettings:
@@ -71,7 +71,7 @@ def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str
         ],
         "written": [file.filename for one in done.replaced for file in one.new],
         "failed": _failures(done),
-        "gave_way": done.gave_way,
+        "conflict": done.conflict,
     }
 
 
@@ -90,8 +90,8 @@ def _text(command: RewriteCommand, done: Compacted) -> Iterator[str]:
         yield f"{settings.name}: {files} ({size}) would become {into:,}"
     yield from first([_group_line(one) for one in groups])
     yield from (f"  not compacted: {failed}" for failed in _failures(done))
-    if done.gave_way is not None:
-        yield f"  abandoned: {done.gave_way}; nothing was changed, run it again later"
+    if done.conflict is not None:
+        yield f"  abandoned: {done.conflict}; nothing was changed, run it again later"
     yield from command.committed(done.entry, "replaces the files")
     if not command.sure:
         yield "add --yes to do it"

@@ -14,13 +14,13 @@ from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import open_reader, sink_location
 from blizzard.rewrite.erase import ErasePlan, plan_erasure
 from blizzard.rewrite.erase import erase as append_erasure
-from blizzard.rewrite.still_held import (
+from blizzard.rewrite.remaining_copies import (
+    CopyReason,
     OtherFile,
+    RemainingCopies,
     SourceLeft,
-    StillHeld,
-    Why,
     WhyNotSearched,
-    still_held,
+    remaining_copies,
 )
 from blizzard.rewrite.transaction import RewriteDone
 from lakebed.terminal.call import Confirmed, reading
@@ -35,14 +35,14 @@ NOT_SEARCHED_PLACES = (
     "minimum and maximum values in the statistics of the Delta log and the journal"
 )
 WHY = {
-    Why.ADDED: "added to the table meanwhile: run this again",
-    Why.WAITING: "not committed yet: run {committer}, then this again",
-    Why.HELD: "held by penguin: penguin release or penguin discard {them}, then this again",
-    Why.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes {them}",
+    CopyReason.ADDED: "added to the table meanwhile: run this again",
+    CopyReason.WAITING: "not committed yet: run {committer}, then this again",
+    CopyReason.HELD: "held by penguin: penguin release or penguin discard {them}, then this again",
+    CopyReason.UNNAMED: "not named by the Delta log: blizzard gc, or VACUUM, deletes {them}",
 }
 HISTORY = {
-    Why.REMOVED: "removed from the table, read by time travel",
-    Why.CHANGES: "of the change data feed, read through it",
+    CopyReason.REMOVED: "removed from the table, read by time travel",
+    CopyReason.CHANGES: "of the change data feed, read through it",
 }
 
 NOT_SEARCHED = {
@@ -85,13 +85,13 @@ def erase(
         )
         with reading(settings.name, call.output):
             reader = open_reader(sink_location(settings))
-            left = still_held(reader, settings, predicate, done.found, open_reader)
+            left = remaining_copies(reader, settings, predicate, done.found, open_reader)
     call.show(_text(command, done, left), erasure_document(settings, done, left))
     call.fail_if(done.found.files and not yes)
 
 
 def erasure_document(
-    settings: PipelineSettings, done: Erased, left: StillHeld
+    settings: PipelineSettings, done: Erased, left: RemainingCopies
 ) -> dict[str, object]:
     """Return the rows taken out or, without --yes, to be taken out, and what still holds them."""
     found = done.found
@@ -107,7 +107,7 @@ def erasure_document(
     }
 
 
-def _text(command: RewriteCommand, done: Erased, left: StillHeld) -> Iterator[str]:
+def _text(command: RewriteCommand, done: Erased, left: RemainingCopies) -> Iterator[str]:
     settings, found = command.settings, done.found
     yield f"pipeline {settings.name}: {_in_short(done, left)}"
     for is_whole, what in (
@@ -121,7 +121,7 @@ def _text(command: RewriteCommand, done: Erased, left: StillHeld) -> Iterator[st
         yield from command.file_lines([one.file for one in some], what, named)
     then = ", then this again to see what is left"
     yield from command.committed(done.entry, "takes the rows out", then)
-    yield from _still_held(command, done, left)
+    yield from _remaining(command, done, left)
     yield NOT_SEARCHED_PLACES
     if found.files and not command.sure:
         yield "add --yes to take the rows out of the table; nothing was changed"
@@ -131,7 +131,7 @@ def _first(lines: Sequence[str]) -> Iterator[str]:
     return first(lines, indent="    ")
 
 
-def _in_short(done: Erased, left: StillHeld) -> str:
+def _in_short(done: Erased, left: RemainingCopies) -> str:
     found = done.found
     if not found.files:
         rest = (
@@ -146,13 +146,13 @@ def _in_short(done: Erased, left: StillHeld) -> str:
     return f"the condition holds for {rows} in {files}{every}{also}"
 
 
-def _still_held(command: RewriteCommand, done: Erased, left: StillHeld) -> Iterator[str]:
+def _remaining(command: RewriteCommand, done: Erased, left: RemainingCopies) -> Iterator[str]:
     if left.is_nothing and not done.found.files:
         return
     if done.found.files:
         yield "what still holds such rows:"
         yield command.time_travel()
-    for why in Why:
+    for why in CopyReason:
         files = [one for one in left.data_files if one.why is why]
         yield from _data_files(why, files, command.settings.sink.committer)
     yield from _bad_lines(left, command.call.line(command.settings))
@@ -164,7 +164,7 @@ def _still_held(command: RewriteCommand, done: Erased, left: StillHeld) -> Itera
     yield from (f"  {reason}; its files were not checked" for reason in left.unlisted)
 
 
-def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[str]:
+def _data_files(why: CopyReason, files: list[OtherFile], committer: str) -> Iterator[str]:
     if not files:
         return
     them = "it" if len(files) == 1 else "them"
@@ -179,7 +179,7 @@ def _data_files(why: Why, files: list[OtherFile], committer: str) -> Iterator[st
     yield from _first([f"{one.path}: {plural(one.rows, 'row')}" for one in files])
 
 
-def _bad_lines(left: StillHeld, cli: CommandPrefix) -> Iterator[str]:
+def _bad_lines(left: RemainingCopies, cli: CommandPrefix) -> Iterator[str]:
     for waits, where in (
         (True, "waiting in quarantine"),
         (False, "in resolved quarantine files; blizzard gc --delete deletes those"),
@@ -199,7 +199,7 @@ def _bad_lines(left: StillHeld, cli: CommandPrefix) -> Iterator[str]:
             yield from _first(list(dict.fromkeys(one.file for one in some)))
 
 
-def _sources(left: StillHeld) -> Iterator[str]:
+def _sources(left: RemainingCopies) -> Iterator[str]:
     there = left.sources_there
     gone = len(left.sources) - len(there)
     if there:
@@ -223,7 +223,7 @@ def _sources(left: StillHeld) -> Iterator[str]:
         yield from _first([_source(one) for one in left.possible_sources])
 
 
-def _not_searched(left: StillHeld) -> Iterator[str]:
+def _not_searched(left: RemainingCopies) -> Iterator[str]:
     for why, way_out in NOT_SEARCHED.items():
         some = [one.uri for one in left.not_searched if one.why is why]
         if some:

@@ -17,8 +17,8 @@ from blizzard.inspect.columns import (
     ColumnDifference,
     ColumnOrigin,
     ColumnReport,
-    Homeless,
     PresentColumns,
+    Unmapped,
     differences,
     present_columns,
 )
@@ -272,7 +272,7 @@ def columns_document(settings: PipelineSettings, found: PresentColumns) -> dict[
         "last_entry": None if found.last is None else found.last.sequence,
         **picked(settings, "unknown_fields on_mismatch"),
         "columns": [picked(one, "column=path type origin entry at") for one in found.columns],
-        "without_column": found.homeless,
+        "without_column": found.unmapped,
     }
 
 
@@ -289,9 +289,9 @@ def column_lines(settings: PipelineSettings, found: PresentColumns) -> Iterator[
     rows = [(one.path, one.type, _origin(one)) for one in found.columns]
     yield Table(("column", "type", "where from"), rows)
     for dropped in (False, True):
-        some = [one for one in found.homeless if one.dropped is dropped]
+        some = [one for one in found.unmapped if one.dropped is dropped]
         if some:
-            yield from _homeless(settings, some, "left out" if dropped else "in _rescued")
+            yield from _unmapped(settings, some, "left out" if dropped else "in _rescued")
 
 
 def difference_lines(
@@ -328,7 +328,7 @@ def _origin(one: ColumnReport) -> str:
     return one.origin.value
 
 
-def _homeless(settings: PipelineSettings, some: Sequence[Homeless], title: str) -> Iterator[Line]:
+def _unmapped(settings: PipelineSettings, some: Sequence[Unmapped], title: str) -> Iterator[Line]:
     key = "hints" if settings.infer else "fields"
     yield ""
     yield Table(

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from blizzard.events import SparkComplained, SparkMurmured, SparkSaid
+from blizzard.events import SparkDebugLogged, SparkErrorLogged, SparkWarningLogged
 from lakebed.errors import ConfigInvalid
 
 JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -184,10 +184,10 @@ class Severity(Enum):
     ERROR = "error"
 
 
-SPARK_SAID: Mapping[Severity, type[SparkSaid]] = {
-    Severity.NOISE: SparkMurmured,
-    Severity.WARNING: SparkSaid,
-    Severity.ERROR: SparkComplained,
+SPARK_SAID: Mapping[Severity, type[SparkWarningLogged]] = {
+    Severity.NOISE: SparkDebugLogged,
+    Severity.WARNING: SparkWarningLogged,
+    Severity.ERROR: SparkErrorLogged,
 }
 """The event for a line, by severity."""
 

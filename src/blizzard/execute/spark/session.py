@@ -323,7 +323,7 @@ def _writing(archive: Path) -> str:
 PATIENCE_SECS = 900
 
 
-class NotMade(Exception):
+class ArchiveFailed(Exception):
     """The archive could not be made; Spark starts without it, only slower."""
 
 
@@ -331,7 +331,7 @@ def warm(*, again: bool = False) -> Archive:
     """Create the archive for this Java and Spark if it is missing, or `again`."""
     archive = own_archive()
     if archive is None:
-        raise NotMade("there is no Java, or no cache folder that could hold an archive")
+        raise ArchiveFailed("there is no Java, or no cache folder that could hold an archive")
     if archive.there and not again:
         return archive
     try:
@@ -343,7 +343,7 @@ def warm(*, again: bool = False) -> Archive:
         finally:
             written.unlink(missing_ok=True)
     except OSError as cause:
-        raise NotMade(f"{archive.path.parent}: {cause}") from cause
+        raise ArchiveFailed(f"{archive.path.parent}: {cause}") from cause
     return archive
 
 
@@ -357,6 +357,6 @@ def _write(to: Path) -> None:
         gateway.proc.stdin.close()
         gateway.proc.wait(timeout=PATIENCE_SECS)
     except (PySparkException, Py4JError, subprocess.TimeoutExpired) as cause:
-        raise NotMade(f"Spark did not start: {cause}") from cause
+        raise ArchiveFailed(f"Spark did not start: {cause}") from cause
     if not to.exists() or not to.stat().st_size:
-        raise NotMade("the JVM wrote no archive; run it with -Xlog:cds to see why")
+        raise ArchiveFailed("the JVM wrote no archive; run it with -Xlog:cds to see why")

@@ -131,7 +131,7 @@ class JournalBooks:
     last: int = -1
     quarantine: QuarantineBooks = field(init=False)
     _digest: str | None = None
-    _part_way: dict[str, int] = field(default_factory=dict)
+    _partly_read: dict[str, int] = field(default_factory=dict)
     """The lines read so far of each partly read source file."""
     _done: set[int] = field(default_factory=set)
 
@@ -314,7 +314,7 @@ class JournalBooks:
                 number,
                 source=record.key,
             )
-        before = self._part_way.get(record.key)
+        before = self._partly_read.get(record.key)
         if entry.kind == "batch" and record.skipped and record.skipped != before:
             yield self._differs(
                 FindingKind.BOOKS_DIFFER,
@@ -334,9 +334,9 @@ class JournalBooks:
             self._done.discard(place)
         if record.failure is not None or record.gone or not record.complete:
             if record.records_read:
-                self._part_way[record.key] = record.records_read
+                self._partly_read[record.key] = record.records_read
             return
-        self._part_way.pop(record.key, None)
+        self._partly_read.pop(record.key, None)
         # A retracted file still counts as read.
         is_known = entry.kind == "retract" and not record.retracted
         if not (is_known or entry.kind in ("batch", "inherited")) or record.gave_no_row:

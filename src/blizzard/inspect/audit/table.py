@@ -246,7 +246,7 @@ def _objects(
     store: Reader, unseen: set[str], waiting: dict[str, WaitingDataFile]
 ) -> Iterator[ObjectFacts]:
     """Yield the objects of active files, removing existing ones from both collections."""
-    for facts in objects(store, odd=lambda _name, _oddity: None, into_links=False):
+    for facts in objects(store, odd=lambda _name, _fault: None, into_links=False):
         name = _final_name(facts.path)
         if name in waiting and waiting[name].file.size == facts.size:
             del waiting[name]

@@ -135,7 +135,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beginning:
+class FileHead:
     """The first bytes of a file, once it is decompressed."""
 
     file: str
@@ -179,7 +179,7 @@ class Records:
     """Whether some lines among readable ones are unreadable."""
 
 
-def records_of(files: Sequence[Beginning]) -> Records:
+def records_of(files: Sequence[FileHead]) -> Records:
     """Return the form that fits the beginnings of files best, with their records."""
     found = [_lines(file) for file in files]
     form = GuessedForm()
@@ -201,7 +201,7 @@ def records_of(files: Sequence[Beginning]) -> Records:
     return Records(form=form, records=rows, strange=strange, bad_lines=bad_lines)
 
 
-def records_in(files: Sequence[Beginning], form: Form) -> Records:
+def records_in(files: Sequence[FileHead], form: Form) -> Records:
     """Return the records at the beginnings of files of a known form."""
     found = [_documents(file) if form.is_documents else _lines(file) for file in files]
     rows = (record for each in found for record in _rows(each, form.records))
@@ -232,18 +232,18 @@ def _brokenness(found: Sequence[_Found]) -> tuple[int, int]:
     return sum(each.why_not is not None for each in found), sum(not each.is_json for each in found)
 
 
-def _unlike_form(files: Sequence[Beginning], found: Sequence[_Found]) -> tuple[str, ...]:
+def _unlike_form(files: Sequence[FileHead], found: Sequence[_Found]) -> tuple[str, ...]:
     pairs = zip(files, found, strict=True)
     return tuple(f"{file.file}: {each.why_not}" for file, each in pairs if each.why_not)
 
 
-def _text(file: Beginning) -> str:
+def _text(file: FileHead) -> str:
     # The last character may be truncated.
     errors = "strict" if file.whole else "ignore"
     return file.data.removeprefix(BYTE_ORDER_MARK).decode(errors=errors)
 
 
-def _lines(file: Beginning) -> _Found:
+def _lines(file: FileHead) -> _Found:
     """Parse each line as a record; the last one may be truncated."""
     try:
         lines = _text(file).split("\n")
@@ -275,7 +275,7 @@ def _lines(file: Beginning) -> _Found:
     return _Found(tuple(found))
 
 
-def _documents(file: Beginning) -> _Found:
+def _documents(file: FileHead) -> _Found:
     """Parse consecutive documents in any layout; the last one may be truncated."""
     values: list[Any] = []
     text, at, cut = "", 0, False

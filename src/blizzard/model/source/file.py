@@ -202,7 +202,7 @@ class IngestedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
+class Recorded:
     """The journal's state of a source file: unfinished, ingested or both."""
 
     unfinished: UnfinishedFile | None = None
@@ -222,7 +222,7 @@ class Before:
         return SourceRecord(source=source, path=path, size=known.size, etag=known.etag)
 
 
-UNKNOWN = Before()
+UNKNOWN = Recorded()
 
 
 _SLOTS: dict[type, list[Callable[[object, object], None]]] = {}

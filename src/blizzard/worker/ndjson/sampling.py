@@ -22,7 +22,7 @@ from blizzard.worker.ndjson.compiled import scalars, syntax
 from blizzard.worker.ndjson.compiled.columns import Bytes, Doubtful, Tokens, texts_of, tokens_of
 from blizzard.worker.ndjson.compiled.fast import page_of
 from blizzard.worker.ndjson.compiled.leftovers import Trail
-from blizzard.worker.ndjson.compiled.page import Found, Page
+from blizzard.worker.ndjson.compiled.page import Page, Scanned
 from blizzard.worker.ndjson.compiled.peel import Members, items_of
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.fields import MemberPlace
@@ -56,7 +56,7 @@ class FastInference:
         if page is None:
             return None
 
-        def lines(members: Members) -> Found:
+        def lines(members: Members) -> Scanned:
             found, _rows = members.lines(page, [block.lines], self._max_line_bytes)
             return found
 
@@ -96,7 +96,7 @@ class _Object:
             self._members = Members(places)
         return bool(new)
 
-    def infer(self, page: Page, scanned: Callable[[Members], Found]) -> Objects:
+    def infer(self, page: Page, scanned: Callable[[Members], Scanned]) -> Objects:
         """Infer the types of all members; scan again after new names."""
         found = self._scan(scanned)
         # A name keeps its position even if all of its values are null: of two that differ only in
@@ -111,7 +111,7 @@ class _Object:
                 members[name] = self._values[name].infer(page, tokens)
         return Objects(members, int(most.max()))
 
-    def _scan(self, scanned: Callable[[Members], Found]) -> Found:
+    def _scan(self, scanned: Callable[[Members], Scanned]) -> Scanned:
         while not self.names_are_data:
             try:
                 found = scanned(self._members)
@@ -161,7 +161,7 @@ class _Value:
             return self._infer_entries(page, objects)
         count = objects.counts[syntax.OBJECT]
 
-        def scanned(members: Members) -> Found:
+        def scanned(members: Members) -> Scanned:
             return members.objects(page, objects, count, Trail())
 
         if self._object.is_new:

@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from blizzard.model.progress import Done
 from blizzard.model.source.file import SourceFile
-from blizzard.model.source.part_way import failed, untouched
+from blizzard.model.source.partly_read import failed, untouched
 from blizzard.model.work import ClosedFile, Work, WorkUnit
 from blizzard.worker.ndjson.lines import CombinedFiles, Decoded
 from blizzard.worker.output.encoding import ChooseEncoding
 from blizzard.worker.output.origins import (
     Cutter,
+    ProvenanceWriter,
     Slice,
-    Stamps,
     record_numbers,
     runs_at,
     runs_of,
@@ -236,7 +236,7 @@ class OutputGroups:
         if stamp is not None and Provenance.LINE in stamp.columns:
             columns = columns.with_provenance([Provenance.LINE])
         schema = columns.stored().arrow()
-        stamps = None if stamp is None else Stamps(stamp, self._uri_of)
+        stamps = None if stamp is None else ProvenanceWriter(stamp, self._uri_of)
 
         def for_partition(
             values: PartitionValues, choose: ChooseEncoding | None = None

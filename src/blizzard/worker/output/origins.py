@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from blizzard.model.work import Stamp
+from blizzard.model.work import SharedProvenance
 from blizzard.worker.ndjson.lines import Decoded
 from lakebed.columns.schema import PROVENANCE
 from lakebed.documents.records import Run
@@ -257,10 +257,10 @@ def with_lines(
     return batch.append_column(pa.field(LINE.name, kind), column)
 
 
-class Stamps:
+class ProvenanceWriter:
     """Adds the provenance columns whose values a source file or batch shares."""
 
-    def __init__(self, stamp: Stamp, uri_of: Callable[[str], str]) -> None:
+    def __init__(self, stamp: SharedProvenance, uri_of: Callable[[str], str]) -> None:
         self._stamp = stamp
         self._uri_of = uri_of
         self._columns = [which for which in stamp.columns if which is not Provenance.LINE]

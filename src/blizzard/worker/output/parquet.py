@@ -28,7 +28,7 @@ from blizzard.worker.output.encoding import (
     leaves,
     logical_paths,
 )
-from blizzard.worker.output.origins import Origins, Stamps
+from blizzard.worker.output.origins import Origins, ProvenanceWriter
 from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping, with_field_ids
 from lakebed.documents.parquet_footer import statistics
@@ -87,7 +87,7 @@ class RollingWriter:
         clock: Clock,
         partition_values: PartitionValues | None = None,
         choose: ChooseEncoding | None = None,
-        stamps: Stamps | None = None,
+        stamps: ProvenanceWriter | None = None,
         mapping: ColumnMapping | None = None,
         from_json: bool = True,
     ) -> None:

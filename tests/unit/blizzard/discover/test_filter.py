@@ -8,7 +8,7 @@ import pytest
 from blizzard.discover.filter import Decision, FileFilter
 from blizzard.discover.finding import FEW, MOST_NAMED, Finding, Reason
 from blizzard.model.settings import SourceSettings
-from blizzard.model.source.file import Before, IngestedFile, UnfinishedFile
+from blizzard.model.source.file import IngestedFile, Recorded, UnfinishedFile
 from blizzard.model.source.form import SourcePattern
 from lakebed.columns.schema import Schema
 from lakebed.documents.records import FailureStage, SourceRecord
@@ -18,10 +18,10 @@ from lakebed.types import OnChange
 from tests.support.builders import ID_AND_NAME, NOON, facts, failure, known, record, source_settings
 
 
-def before_of(records: dict[str, UnfinishedFile]) -> dict[str, Before]:
+def before_of(records: dict[str, UnfinishedFile]) -> dict[str, Recorded]:
     """Return for each record what a journal with it says."""
     return {
-        key: Before(
+        key: Recorded(
             finished=IngestedFile(
                 key=key, size=each.record.size, etag=each.record.etag, empty=each.record.gave_no_row
             )
@@ -55,7 +55,7 @@ def look(*listed: ObjectFacts, before=None, tried=(), now=NOON, **given) -> Find
     books = before_of(dict(before or {}))
     for each in listed:
         if filtering.is_ours(each):
-            filtering.consider(each, books.get(f"{filtering.source.name}:{each.path}", Before()))
+            filtering.consider(each, books.get(f"{filtering.source.name}:{each.path}", Recorded()))
     return filtering.finding()
 
 
@@ -226,7 +226,7 @@ def test_the_rest_of_an_object_that_was_taken_again_is_read_and_its_first_lines_
     half = SourceRecord(
         source="default", path="a.ndjson", size=10, etag="e2", lines=7, rows=7, complete=False
     )
-    before = Before(
+    before = Recorded(
         finished=IngestedFile(key="default:a.ndjson", size=10, etag="e1"),
         unfinished=UnfinishedFile(record=half, at=NOON),
     )
@@ -239,7 +239,7 @@ def test_the_rest_of_an_object_that_was_taken_again_is_read_and_its_first_lines_
 
 def test_an_object_that_failed_when_it_was_taken_again_and_is_the_old_one_now_is_done():
     """D15: its rows are in the table already."""
-    before = Before(
+    before = Recorded(
         finished=IngestedFile(key="default:a.ndjson", size=10, etag="e1"),
         unfinished=UnfinishedFile(record=record("a.ndjson", etag="e2", failure=failure()), at=NOON),
     )
@@ -342,11 +342,11 @@ def test_a_file_is_old_enough_once_we_have_seen_it_unchanged_for_so_long():
     """L22: the store's clock is an hour ahead."""
     source = source_settings(min_age=60)
     first = file_filter(source=source)
-    assert first.consider(aged(-3600), Before()) is Decision.WAIT
+    assert first.consider(aged(-3600), Recorded()) is Decision.WAIT
     at = NOON + timedelta(seconds=60)
     later = file_filter(source=source, first_seen=first.young, now=at)
-    assert later.consider(aged(-3600), Before()) is Decision.TAKE
+    assert later.consider(aged(-3600), Recorded()) is Decision.TAKE
     grown = file_filter(source=source, first_seen=first.young, now=at)
-    assert grown.consider(aged(-3600, etag="grown"), Before()) is Decision.WAIT
+    assert grown.consider(aged(-3600, etag="grown"), Recorded()) is Decision.WAIT
     set_back = file_filter(source=source, first_seen=first.young, now=NOON - timedelta(hours=1))
-    assert set_back.consider(aged(-3600), Before()) is Decision.WAIT
+    assert set_back.consider(aged(-3600), Recorded()) is Decision.WAIT

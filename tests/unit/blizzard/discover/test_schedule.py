@@ -270,8 +270,10 @@ def test_to_drain_after_a_batch_that_failed_the_sources_are_looked_at_again(tmp_
     assert sources.ingested() == ["a:1.ndjson"]
 
 
-def test_a_source_whose_file_was_left_part_way_is_looked_at_though_another_one_was(tmp_path: Path):
-    """Both were left part-way; of one a look ahead has found the next file, which comes first."""
+def test_a_source_with_a_partly_read_file_is_listed_though_another_one_was(
+    tmp_path: Path,
+):
+    """Both were read in part; of one a look ahead has found the next file, which comes first."""
     sources = sources_of(tmp_path, once=True, a=10, b=10)
     limited(sources, 1)
     for name in ("a/1.ndjson", "a/2.ndjson", "b/1.ndjson"):
@@ -288,7 +290,7 @@ def test_a_source_whose_file_was_left_part_way_is_looked_at_though_another_one_w
     schedule.list_ahead(journal, frozenset(), running=first, failed=())
     assert schedule._ahead is not None
     schedule._ahead.ended.wait(300)
-    schedule.journaled({file.key for file in first}, part_way={"a", "b"})
+    schedule.journaled({file.key for file in first}, partly_read={"a", "b"})
     sources.looked()
     assert taken() == ["a:2.ndjson", "b:1.ndjson"]
     assert sources.looked() == ["b"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from blizzard.events import BatchHandedIn
+from blizzard.events import BatchCutShort
 from blizzard.model.progress import Bounds, Instruction, Overseer, Progress, instruction
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
@@ -62,7 +62,7 @@ def test_a_batch_that_is_old_enough_is_handed_in_and_the_rest_goes_on(tmp_path: 
     ]
     assert all(each.complete for batch in found for each in batch)
     assert ids(bench.table) == list(range(100))
-    told = [event.sentence() for event in bench.said(BatchHandedIn)]
+    told = [event.sentence() for event in bench.said(BatchCutShort)]
     assert told[0] == (
         "default: batch 1 was closed after 7 min 30 s (rollover_timeout_secs); the next one "
         "continues with 7 source files, or with what is left to read in them"

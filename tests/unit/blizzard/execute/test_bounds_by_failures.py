@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.events import BatchHandedIn, UnitsLeft
+from blizzard.events import BatchCutShort, UnitsLeft
 from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.model.progress import Bounds, Overseer
 from blizzard.model.settings import RollingPolicy
@@ -167,7 +167,7 @@ def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
     assert not first.complete
     assert 0 < first.rows < 1_000
     assert "not run and left to the next batch: 2 units" in bench.said(UnitsLeft)[0].sentence()
-    assert not bench.said(BatchHandedIn), "it was not its age"
+    assert not bench.said(BatchCutShort), "it was not its age"
     assert pipeline.step(), "what is left waits for no trigger"
     assert ids(bench.table) == list(range(1_000))
 

@@ -10,7 +10,7 @@ import pytest
 
 from blizzard.handoff.publish import (
     CommitsBehind,
-    HandedOn,
+    HandoffResult,
     Publisher,
     check_commits,
     waiting_since,
@@ -69,7 +69,7 @@ def test_a_meta_says_what_the_protocol_asks_for_and_which_entry_it_rings_for(tmp
     entry = entry_of(1)
     (file,) = entry.files
 
-    assert Publisher(is_committed=no).publish(store, entry, redo=False) == HandedOn(files=1)
+    assert Publisher(is_committed=no).publish(store, entry, redo=False) == HandoffResult(files=1)
 
     (path,) = (tmp_path / "_staging/pending").glob("*")
     assert path.name == file.filename.rpartition("/")[2].replace(".parquet", ".meta.json")
@@ -93,7 +93,7 @@ def test_of_a_committed_entry_no_meta_is_written_again_and_nothing_moved(
     """D11: penguin has deleted the metas; VACUUM may have taken the files since (D09)."""
     publisher = Publisher(is_committed=lambda _entry: True)
     entry = entry_of(handoff=handoff)
-    assert publisher.publish(local(tmp_path), entry, redo=True) == HandedOn()
+    assert publisher.publish(local(tmp_path), entry, redo=True) == HandoffResult()
     assert metas(tmp_path) == []
 
 
@@ -164,10 +164,10 @@ def test_a_batch_is_handed_off_as_its_entry_says_whatever_the_configuration_says
     """HOLES W22: the hand-off was changed during a batch that died before it was handed off."""
 
     class Dies(Publisher):
-        def publish(self, store: object, last: Entry, *, redo: bool) -> HandedOn:
+        def publish(self, store: object, last: Entry, *, redo: bool) -> HandoffResult:
             if last.files:
                 raise StoreUnavailable("it died here")
-            return HandedOn()
+            return HandoffResult()
 
     made = bench(tmp_path, source, before)
     with pytest.raises(StoreUnavailable):

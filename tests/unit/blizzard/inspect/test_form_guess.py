@@ -4,16 +4,14 @@ import json
 
 import pytest
 
-from blizzard.inspect.guess.forms import Beginning, GuessedForm, records_of
+from blizzard.inspect.guess.forms import FileHead, GuessedForm, records_of
 from blizzard.inspect.sample import pattern_for, taken
 
 JSON = GuessedForm(documents=True)
 
 
-def begin(*texts: str, whole: bool = True) -> list[Beginning]:
-    return [
-        Beginning(file=f"f{n}", data=text.encode(), whole=whole) for n, text in enumerate(texts)
-    ]
+def begin(*texts: str, whole: bool = True) -> list[FileHead]:
+    return [FileHead(file=f"f{n}", data=text.encode(), whole=whole) for n, text in enumerate(texts)]
 
 
 @pytest.mark.parametrize(
@@ -100,8 +98,8 @@ def test_the_records_before_one_that_is_cut_off_are_taken(text: str) -> None:
     ],
 )
 def test_the_reason_is_told_for_each_file(data: bytes, why: str) -> None:
-    good = Beginning(file="good", data=b'{"a": 1}\n')
-    assert records_of([good, Beginning(file="x", data=data), good]).strange == (f"x: {why}",)
+    good = FileHead(file="good", data=b'{"a": 1}\n')
+    assert records_of([good, FileHead(file="x", data=data), good]).strange == (f"x: {why}",)
 
 
 @pytest.mark.parametrize(

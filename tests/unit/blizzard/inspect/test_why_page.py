@@ -33,6 +33,6 @@ def test_every_state_of_a_source_file_has_its_words():
 
 
 def test_every_reason_that_somebody_can_do_something_about_says_what():
-    passing = {Reason.INGESTED, Reason.CHANGED, Reason.CHANGED_PART_WAY, Reason.RESTING}
+    passing = {Reason.INGESTED, Reason.CHANGED, Reason.PARTIAL_FILE_CHANGED, Reason.RESTING}
     passing |= {Reason.FAILED, Reason.BEYOND_BATCH, Reason.TOO_YOUNG, Reason.FOLDER_MARKER}
     assert set(WAYS) == set(Reason) - passing - {Reason.MISPLACED}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.events import BeatFailed, OtherWriterWatched, TakenOver
+from blizzard.events import OtherWriterWatched, RenewFailed, TakenOver
 from blizzard.journal.lease import (
     BEAT_SECS,
     Lease,
@@ -213,7 +213,7 @@ def test_a_note_that_cannot_be_reached_stops_nobody_and_is_told(tmp_path: Path) 
     store.away = False
     first.beat()
 
-    assert [type(each) for each in events] == [BeatFailed]
+    assert [type(each) for each in events] == [RenewFailed]
     assert note(store).beat == 1
 
 

@@ -13,7 +13,7 @@ from blizzard.journal.journal import Journal
 from blizzard.journal.ledger import LedgerState
 from blizzard.journal.segments import NAMES, merged
 from blizzard.journal.source_names import KnownSources
-from blizzard.model.source.file import Before, IngestedFile
+from blizzard.model.source.file import IngestedFile, Recorded
 from lakebed import layout
 from lakebed.clock import Clock
 from lakebed.documents.entry import Receipt, digest, encode
@@ -168,7 +168,7 @@ def test_a_name_that_no_entry_has_is_unknown_though_its_segment_is_damaged(store
     known = KnownSources(read_ledger(store, "default"))
     for name in [name for name in store.names if name.endswith(".names")]:
         store.bodies[name] = b"\0" * len(store.bodies[name])
-    assert known("default:000019-9.ndjson") == Before()
+    assert known("default:000019-9.ndjson") == Recorded()
     assert known("default:000019-0.ndjson").finished is not None
 
 
@@ -223,7 +223,7 @@ def test_a_journal_rolled_back_behind_its_snapshot_is_read_from_its_entries(stor
         store.delete(layout.journal_entry("default", number))
     history = read_ledger(store, "default")
     assert (history.sequence, history.kept) == (17, None)
-    assert history.lookup()("default:000019-0.ndjson") == Before()
+    assert history.lookup()("default:000019-0.ndjson") == Recorded()
 
 
 def test_a_snapshot_of_another_entry_is_not_believed():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.handoff.publish import HandedOn, Publisher
+from blizzard.handoff.publish import HandoffResult, Publisher
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.fence import TRIES, append_planned
 from blizzard.journal.journal import Journal
@@ -36,9 +36,9 @@ class Remembers(Publisher):
 
     published: list[int] = field(default_factory=list)
 
-    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandedOn:
+    def publish(self, store: Store, last: Entry, *, redo: bool) -> HandoffResult:
         self.published.append(last.sequence)
-        return HandedOn()
+        return HandoffResult()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from blizzard.journal.ledger import Ledger
-from blizzard.model.source.file import Before
+from blizzard.model.source.file import Recorded
 from lakebed.documents.entry import Kind, encode
 from lakebed.documents.records import SourceRecord
 from tests.support.builders import NOON, failure, identity, record
@@ -50,7 +50,7 @@ class Story:
         self.history.settle(ask)
 
     @property
-    def known(self) -> Before:
+    def known(self) -> Recorded:
         return self.history.lookup()(KEY)
 
     def object(self) -> tuple[int, int | None]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from blizzard.model.source.file import ByteRange, SourceFile
-from blizzard.model.source.part_way import record_with
+from blizzard.model.source.partly_read import record_with
 from lakebed.documents.records import SourceRecord, Unread
 from lakebed.types import Codec
 

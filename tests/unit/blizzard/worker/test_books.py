@@ -134,7 +134,7 @@ def test_one_part_of_a_file_that_does_not_balance_fails_the_file(place: Place) -
     assert (record.failure.code, settled.files) == ("lines_miscounted", ())
 
 
-def test_a_file_that_is_left_part_way_balances_up_to_there(place: Place) -> None:
+def test_a_file_that_is_left_partly_read_balances_up_to_there(place: Place) -> None:
     put(place.source, "a.ndjson", b"\xef\xbb\xbf" + ndjson(rows(40)))
     shared = builders.work(place.source, place.table, sizing=SMALL_BLOCKS)
     asked = unit(listed(place.source))
@@ -148,7 +148,7 @@ def test_a_file_that_is_left_part_way_balances_up_to_there(place: Place) -> None
     assert failure_of(outcome).code == "lines_miscounted"
 
 
-def test_a_compressed_file_that_was_left_part_way_balances_at_its_end(place: Place) -> None:
+def test_a_compressed_file_that_was_left_partly_read_balances_at_its_end(place: Place) -> None:
     put(place.source, "a.ndjson.gz", gz(ndjson(rows(10))))
     (file,) = listed(place.source)
     (record,) = place.run((replace(file, skip=4),)).sources

@@ -153,7 +153,7 @@ def test_a_document_that_was_left_is_not_gone_on_with_in_another_form(stopped: B
     )
     failure = ingest(changed)["a.json"].failure
     assert failure is not None
-    assert failure.code == "changed_part_way"
+    assert failure.code == "partial_file_changed"
     assert f"source.records was changed before all of it was read: its records 1 to {read}" in (
         failure.message
     )

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.model.settings import DecodeLimits, QuarantineLimits, RollingPolicy, Sizing
-from blizzard.model.work import Stamp, UnitOutcome
+from blizzard.model.work import SharedProvenance, UnitOutcome
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import CombinedFiles
@@ -88,8 +88,8 @@ def test_small_files_say_the_same_read_here_and_from_afar(
     assert here == far
 
 
-def stamp(*columns: Provenance) -> Stamp:
-    return Stamp(columns=columns, batch="default/j-1/1", ingested_at=builders.NOON)
+def stamp(*columns: Provenance) -> SharedProvenance:
+    return SharedProvenance(columns=columns, batch="default/j-1/1", ingested_at=builders.NOON)
 
 
 @pytest.mark.parametrize(

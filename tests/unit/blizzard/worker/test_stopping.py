@@ -70,7 +70,7 @@ def test_small_files_in_hand_are_finished_and_the_next_is_not_begun(tmp_path: Pa
     assert sum(file.record_count for file in outcome.files) == 6
 
 
-def test_a_large_file_is_journaled_part_way_and_gone_on_with(large: Path) -> None:
+def test_a_large_file_is_journaled_partly_read_and_gone_on_with(large: Path) -> None:
     """Records 1 to n are in, the next run skips n lines and reads the rest, once (L02)."""
     bench = stopped_early(large)
     bench.pipeline().step()

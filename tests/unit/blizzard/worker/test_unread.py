@@ -145,7 +145,7 @@ def test_when_a_rest_fails_the_journal_says_what_is_in_the_table(tmp_path: Path,
     assert bench.again(runner=all_at(NEVER)).pipeline().step()
     (third,) = bench.entries()[3].sources
     assert third.failure is not None
-    assert third.failure.code == "changed_part_way"
+    assert third.failure.code == "partial_file_changed"
     assert ids(tmp_path / "table") == kept
 
 

@@ -16,7 +16,7 @@ from lakebed.errors import (
 )
 from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.store import AlreadyThere, Store
-from lakebed.storage.store_errors import Asker, answer_in, meaning, means_exists
+from lakebed.storage.store_errors import Caller, answer_in, meaning, means_exists
 from lakebed.terminal.call import exit_code_of
 from tests.support.answering import Given, error
 from tests.support.ports import reserved_port
@@ -255,14 +255,14 @@ def test_googles_login_is_told_by_its_own_code():
 
 
 def test_a_machine_without_a_role_is_no_store_that_refuses():
-    asker = Asker(uri="gs://lake/in", options=StorageOptions({}, ORIGIN), environment={})
+    caller = Caller(uri="gs://lake/in", options=StorageOptions({}, ORIGIN), environment={})
     answer = answer_in(
         "Generic GCS error: Error performing token request: Error performing GET "
         "http://169.254.169.254/computeMetadata/v1/token?audience=x in 1ms - Server returned "
         "non-2xx status code: 404 Not Found: <html>"
     )
     assert answer is not None
-    told = meaning(answer, asker)
+    told = meaning(answer, caller)
     assert isinstance(told, StoreMisconfigured)
     assert told.message == (
         "there are no credentials for the bucket lake: source.storage_options and the environment "

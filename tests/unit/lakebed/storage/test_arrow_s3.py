@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from lakebed.errors import StoreUnavailable
-from lakebed.storage.odd_names import can_name, client, names
 from lakebed.storage.options import StorageOptions
+from lakebed.storage.unusable_names import can_name, client, names
 
 KEYS = {"AWS_ACCESS_KEY_ID": "k", "aws_secret_access_key": "s"}
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from lakebed.errors import ListingUnordered, StoreUnavailable
-from lakebed.listing.sort import Guide
+from lakebed.listing.sort import ListingRules
 from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.storage.lister import IncrementalLister
 from tests.support.bucket import PAGE, Bucket
@@ -19,8 +19,8 @@ def names_of(
     left_out: list[str] | None = None,
 ) -> list[str]:
     lister = lister or IncrementalLister()
-    guide = Guide(
-        passes=lambda _path, _oddity: None, enters=lambda folder: not folder.startswith("_")
+    guide = ListingRules(
+        skip=lambda _path, _fault: None, enters=lambda folder: not folder.startswith("_")
     )
 
     def look() -> list[str]:

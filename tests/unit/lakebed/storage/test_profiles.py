@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 
 from lakebed.deltalog.tables import location, options_for
 from lakebed.errors import ConfigInvalid, LakeError, StoreMisconfigured
-from lakebed.storage import odd_names, settings
+from lakebed.storage import settings, unusable_names
 from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.store import Store
 from tests.support.answering import Answering, Asked, answering, error
@@ -95,7 +95,7 @@ def by_every_library(place: Answering, options: StorageOptions) -> dict[str, tup
         DeltaTable(location(store.uri), storage_options=options_for(store))
 
     def asks_arrow() -> None:
-        odd_names.names(store.uri, "a", options)
+        unusable_names.names(store.uri, "a", options)
 
     for name, ask in {
         "obstore": lambda: store.get("a"),

@@ -14,10 +14,10 @@ from lakebed.telemetry.health import (
     STUCK_AFTER_POLLS,
     STUCK_AFTER_SECS,
     Health,
+    HealthChange,
     HealthPart,
     Mark,
     PartKind,
-    Sign,
 )
 from lakebed.telemetry.measures import Sampled
 from lakebed.telemetry.metrics_server import UsageOf, build_info, disk_room, observed
@@ -97,7 +97,7 @@ def test_it_is_stuck_when_no_step_ends_for_many_polls_but_never_before_a_minute(
 
 def test_a_batch_may_take_as_long_as_it_takes():
     health = Watched().hears(WELL)
-    health.note(Sign(Mark.WORKING, EVENTS))
+    health.note(HealthChange(Mark.WORKING, EVENTS))
     assert health.after(1e6).report()["status"] == "ok"
     health.hears(WELL).after(1e6)
     assert health.events()["status"] == "stuck"
@@ -110,9 +110,9 @@ def test_the_text_of_an_error_that_nobody_foresaw_is_not_shown():
 
 def test_what_only_makes_a_pipeline_slower_is_told_and_leaves_it_healthy():
     health = Watched().hears(WELL)
-    health.note(Sign(Mark.DEGRADED, EVENTS, "notifications", "queue_denied", "refused"))
+    health.note(HealthChange(Mark.DEGRADED, EVENTS, "notifications", "queue_denied", "refused"))
     health.after(60).note(
-        Sign(Mark.DEGRADED, EVENTS, "notifications", "queue_unavailable", "no answer")
+        HealthChange(Mark.DEGRADED, EVENTS, "notifications", "queue_unavailable", "no answer")
     )
     assert health.report()["status"] == "ok"
     assert health.events()["status"] == "ok"
@@ -125,7 +125,7 @@ def test_what_only_makes_a_pipeline_slower_is_told_and_leaves_it_healthy():
     }
     health.hears(WELL)
     assert "degraded" in health.events(), "a good step says nothing of it"
-    health.note(Sign(Mark.MENDED, EVENTS, "notifications"))
+    health.note(HealthChange(Mark.MENDED, EVENTS, "notifications"))
     assert "degraded" not in health.events()
 
 

@@ -95,7 +95,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Scanned:
     """The tokens of a scan."""
 
     tokens: Sequence[Tokens]

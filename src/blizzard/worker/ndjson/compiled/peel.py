@@ -30,7 +30,7 @@ from blizzard.worker.ndjson.compiled.leftovers import (
     in_text_order,
     leaf_of,
 )
-from blizzard.worker.ndjson.compiled.page import Found, Page, fitting, leaf_column, without
+from blizzard.worker.ndjson.compiled.page import Page, Scanned, fitting, leaf_column, without
 from blizzard.worker.ndjson.compiled.scan import DONE, FieldNames, Names, Room
 from blizzard.worker.ndjson.compiled.syntax import ABSENT, OBJECT, SIZE, Array
 from blizzard.worker.ndjson.fields import NOWHERE, MemberPlace, is_kept, places_inside, places_of
@@ -58,7 +58,7 @@ class Members:
 
     def lines(
         self, page: Page, lines_of: Sequence[int], max_line_bytes: int
-    ) -> tuple[Found, list[int]]:
+    ) -> tuple[Scanned, list[int]]:
         """Return the members of lines and the row count of each block, or raise `Doubtful`."""
         room = sum(lines_of)
         line_of, line_starts = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -81,13 +81,8 @@ class Members:
         return self._found(scanned, rows, rows), rows_of
 
     def objects(
-        self,
-        page: Page,
-        tokens: Tokens,
-        objects: int,
-        trail: Trail,
-        around: Bytes | None = None,
-    ) -> Found:
+        self, page: Page, tokens: Tokens, objects: int, trail: Trail, around: Bytes | None = None
+    ) -> Scanned:
         """Return the members of objects that are valid JSON, or raise `Doubtful`.
 
         `objects` counts the enclosing objects and `around` holds their kinds; fewer objects may
@@ -107,7 +102,7 @@ class Members:
     def place(
         self,
         page: Page,
-        found: Found,
+        found: Scanned,
         trail: Trail,
         taken: dict[int, Tokens],
         left: list[Leftovers],
@@ -166,7 +161,9 @@ class Members:
                 break
         raise Doubtful
 
-    def _found(self, scanned: Room, rows: int, objects: int, around: Bytes | None = None) -> Found:
+    def _found(
+        self, scanned: Room, rows: int, objects: int, around: Bytes | None = None
+    ) -> Scanned:
         tokens = [
             Tokens(
                 scanned.starts[slot, :rows],
@@ -178,9 +175,9 @@ class Members:
             )
             for slot in range(len(self._places))
         ]
-        return Found(tokens, scanned.counts, scanned.others)
+        return Scanned(tokens, scanned.counts, scanned.others)
 
-    def _leftovers(self, page: Page, found: Found, trail: Trail, left: list[Leftovers]) -> None:
+    def _leftovers(self, page: Page, found: Scanned, trail: Trail, left: list[Leftovers]) -> None:
         """Count the values of undeclared members, and keep, drop or refuse them."""
         declared = len(self._places)
         values = found.counts[declared:, ABSENT + 1 : SIZE].sum(axis=1)
@@ -235,7 +232,7 @@ class PeelLevel:
         ]
 
     def columns(
-        self, page: Page, found: Found, trail: Trail, left: list[Leftovers]
+        self, page: Page, found: Scanned, trail: Trail, left: list[Leftovers]
     ) -> list["pa.Array[Any]"]:
         """Return the columns of the fields and append leftovers to `left`, or raise `Doubtful`."""
         taken: dict[int, Tokens] = {}

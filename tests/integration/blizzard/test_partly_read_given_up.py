@@ -9,7 +9,7 @@ from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from lakebed.clock import Clock
 from lakebed.storage.store import Store
 from tests.integration.blizzard.test_files import YESTERDAY, lands, of_day, said
-from tests.integration.blizzard.test_part_way import (
+from tests.integration.blizzard.test_partly_read import (
     NAME,
     ROWS,
     begun,
@@ -104,7 +104,7 @@ def test_all_say_that_the_rest_of_a_deleted_file_was_given_up(both, named):
     assert "its rest given up by an operator" in plain(both.cli("journal", str(count)).output)
     assert both.cli("audit", "--deep").exit_code == 0
     (row,) = on_the_page(both, NAME)
-    assert (row.state, row.reason) == ("discarded", "gone_part_way")
+    assert (row.state, row.reason) == ("discarded", "partial_file_gone")
 
     run = pipeline_of(both.settings, all_at(NEVER))
     while run.step():
@@ -163,13 +163,13 @@ def test_another_object_is_a_changed_file_though_the_rest_was_given_up(gone, des
     assert drain(bench).files_still_failed == 1
 
     (failed,) = bench.entries()[-1].sources
-    assert failed.failure.code == "changed_part_way"
+    assert failed.failure.code == "partial_file_changed"
     assert (failed.gone, failed.discarded) == (False, False)
     assert ids(bench) == kept
     aside = (desk.landing / NAME).rename(desk.root / "aside")
     assert drain(bench).files_still_failed == 1
     (failed,) = bench.entries()[-1].sources
-    assert (failed.failure.code, failed.discarded) == ("gone_part_way", False), "gone again"
+    assert (failed.failure.code, failed.discarded) == ("partial_file_gone", False), "gone again"
     gives_up(desk)
     assert drain(bench).files_still_failed == 0
     aside.rename(desk.landing / NAME)

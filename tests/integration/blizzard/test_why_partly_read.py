@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.integration.blizzard.test_files import YESTERDAY, lands, of_day
-from tests.integration.blizzard.test_part_way import NAME, touch
+from tests.integration.blizzard.test_partly_read import NAME, touch
 from tests.integration.penguin.test_fsck_earlier_journals import rename
 from tests.support.builders import entries
 from tests.support.desk import Desk
@@ -135,11 +135,11 @@ def test_another_object_fails_for_all_before_a_run_has_said_so(desk, before):
         gives_up(desk)
     comes_back_changed(desk)
 
-    all_say(desk, "failed", "changed_part_way")
+    all_say(desk, "failed", "partial_file_changed")
     assert "The next run records that" in why(desk)["answer"]
 
     runs(desk)
-    all_say(desk, "failed", "changed_part_way")
+    all_say(desk, "failed", "partial_file_changed")
 
 
 @pytest.mark.parametrize("same", ["object", "lines"])

@@ -17,7 +17,7 @@ Names = Callable[[str], tuple[Sequence[str], Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OddName:
+class UnusableName:
     """An unusable name, its readable form, and how to skip it."""
 
     path: str
@@ -27,7 +27,7 @@ class OddName:
     """The first usable name after it and after all names with the same odd part."""
 
 
-def odd_name(path: str) -> OddName:
+def unusable_name(path: str) -> UnusableName:
     """Find the first odd part of a name."""
     parts = path.split("/")
     at = 0
@@ -38,13 +38,13 @@ def odd_name(path: str) -> OddName:
             # No usable name has a control character here; the next character is a space.
             after = " " if control[0] < " " else "\x80"
             start = path[: at + control.start()]
-            return OddName(path=path, shown=readable(path), next=f"{start}{after}")
+            return UnusableName(path=path, shown=readable(path), next=f"{start}{after}")
         if part in _ODD_PARTS:
             here = path[: at + len(part)]
             if is_last:
-                return OddName(path=path, shown=path, next=f"{here} ")
+                return UnusableName(path=path, shown=path, next=f"{here} ")
             # Everything in the folder sorts before a `0` in place of the slash.
-            return OddName(path=path, shown=f"{here}/", next=f"{here}0")
+            return UnusableName(path=path, shown=f"{here}/", next=f"{here}0")
         at += len(part) + 1
     raise ValueError(f"there is nothing odd about {path!r}")
 

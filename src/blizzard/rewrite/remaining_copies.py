@@ -24,7 +24,7 @@ from blizzard.model.columns import with_found
 from blizzard.model.predicate import Predicate
 from blizzard.model.rewriting import ActiveFile
 from blizzard.model.settings import PipelineSettings, SourceSettings
-from blizzard.model.source.file import Before
+from blizzard.model.source.file import Recorded
 from blizzard.model.stores import OpenReader, source_location
 from blizzard.rewrite.erase import ErasePlan, sources_of
 from blizzard.worker.find_rows import RowsInFile, rows_in
@@ -37,7 +37,7 @@ from lakebed.documents.pending_meta import HeldState
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.layout import TablePath, file_name
-from lakebed.listing.sort import Guide, Oddity
+from lakebed.listing.sort import ListingRules, NameFault
 from lakebed.listing.watermark import ListingPlan, Range
 from lakebed.locations import written_out
 from lakebed.storage.lister import IncrementalLister
@@ -48,7 +48,7 @@ CHANGES = b'"cdc"'
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
-class Why(StrEnum):
+class CopyReason(StrEnum):
     """Why a data file with such rows exists outside the table."""
 
     ADDED = "added"
@@ -71,7 +71,7 @@ class OtherFile:
 
     path: str
     rows: int
-    why: Why
+    why: CopyReason
     deleted_from: datetime | None = None
     """The earliest time at which VACUUM may delete it; None if unknown."""
 
@@ -123,7 +123,7 @@ class UnsearchedSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StillHeld:
+class RemainingCopies:
     """Everything that still holds such rows."""
 
     data_files: tuple[OtherFile, ...] = ()
@@ -152,13 +152,13 @@ class StillHeld:
         return not (found or self.unread or self.unlisted or self.not_searched)
 
 
-def still_held(
+def remaining_copies(
     store: Reader,
     settings: PipelineSettings,
     predicate: Predicate,
     found: ErasePlan,
     open_source: OpenReader,
-) -> StillHeld:
+) -> RemainingCopies:
     """Find what holds matching rows outside the table."""
     unread: list[str] = []
     others = _rows_of_others(store, predicate, found, unread)
@@ -181,7 +181,7 @@ def still_held(
             not_searched += _not_searched(source, before_now, open_source, unread)
         except LakeError as error:
             unlisted.append(f"source {source.name} could not be listed: {error}")
-    return StillHeld(
+    return RemainingCopies(
         data_files=_data_files(settings, others, found) if others else (),
         bad_lines=lines,
         sources=tuple(_sources(settings, rows, open_source)),
@@ -195,7 +195,7 @@ def still_held(
 
 def _not_searched(
     source: SourceSettings,
-    before: Callable[[str], Before],
+    before: Callable[[str], Recorded],
     open_source: OpenReader,
     unread: list[str],
 ) -> list[UnsearchedSource]:
@@ -207,13 +207,13 @@ def _not_searched(
     root = written_out(source.uri).rstrip("/")
     odd: dict[str, None] = {}
 
-    def passes(path: str, oddity: Oddity) -> None:
+    def skip(path: str, fault: NameFault) -> None:
         is_folder = path.endswith("/")
         why_not = why_not_below(path[:-1], source) if is_folder else why_not_ours(path, source)
-        if why_not is None and (is_folder or oddity is not Oddity.LINK):
+        if why_not is None and (is_folder or fault is not NameFault.LINK):
             odd[f"{root}/{path}"] = None
 
-    plan, guide = ListingPlan(ranges=lambda _root: [Range(prefix="")]), Guide(passes=passes)
+    plan, guide = ListingPlan(ranges=lambda _root: [Range(prefix="")]), ListingRules(skip=skip)
     listed = lister.attempt(lambda: [*lister.files(place, plan, guide)])
     unread.extend(odd)
     return [
@@ -224,7 +224,7 @@ def _not_searched(
     ]
 
 
-def why_not_searched(before: Before, facts: ObjectFacts) -> WhyNotSearched | None:
+def why_not_searched(before: Recorded, facts: ObjectFacts) -> WhyNotSearched | None:
     """Return why rows of a source file may be missing from data files; None if none are. Pure."""
     done, left = before.finished, before.unfinished
     if left is not None:
@@ -277,17 +277,17 @@ def _data_files(
     unnamed = rows.keys() - lineage.active.keys() - lineage.removed.keys()
     changes = _change_files(Reader(uri, options), frozenset(unnamed))
 
-    def why(path: str) -> tuple[Why, datetime | None]:
+    def why(path: str) -> tuple[CopyReason, datetime | None]:
         name = file_name(path)
         if path in lineage.active:
-            return Why.ADDED, None
+            return CopyReason.ADDED, None
         if name in waiting:
-            return Why.WAITING, None
+            return CopyReason.WAITING, None
         if path in lineage.removed:
-            return Why.REMOVED, log.removed_at(path)
+            return CopyReason.REMOVED, log.removed_at(path)
         if path in changes:
-            return Why.CHANGES, changes[path]
-        return (Why.HELD if fates[name] == HeldState.HELD else Why.UNNAMED), None
+            return CopyReason.CHANGES, changes[path]
+        return (CopyReason.HELD if fates[name] == HeldState.HELD else CopyReason.UNNAMED), None
 
     return tuple(
         OtherFile(

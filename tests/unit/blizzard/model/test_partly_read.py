@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from blizzard.journal.ledger import Ledger
-from blizzard.model.source.file import Before
-from blizzard.model.source.part_way import (
+from blizzard.model.source.file import Recorded
+from blizzard.model.source.partly_read import (
     can_be_given_up,
-    changed_part_way,
     given_up,
-    gone_part_way,
-    is_part_way,
+    is_partly_read,
     lacks_its_object,
+    partial_file_changed,
+    partial_file_gone,
 )
 from blizzard.repair.new_journal import to_learn
 from blizzard.repair.old_journal import inherited
@@ -21,7 +21,7 @@ from tests.support.builders import NOON, facts, failure, identity, record
 
 PART = replace(record(), complete=False)
 """One line of it is in the table."""
-GONE = gone_part_way(PART)
+GONE = partial_file_gone(PART)
 WHOLE = record(failure=failure())
 
 
@@ -31,9 +31,9 @@ WHOLE = record(failure=failure())
         (GONE, True),
         (replace(GONE, retry=True), False),
         (given_up(GONE), False),
-        (changed_part_way(PART), False),
-        (changed_part_way(given_up(GONE)), False),
-        (gone_part_way(given_up(GONE)), True),
+        (partial_file_changed(PART), False),
+        (partial_file_changed(given_up(GONE)), False),
+        (partial_file_gone(given_up(GONE)), True),
         (PART, False),
         (WHOLE, False),
         (replace(WHOLE, gone=True), True),
@@ -81,7 +81,7 @@ def test_a_rest_that_was_given_up_is_read_where_a_moved_source_has_the_file():
     history = learned(PART, GONE, given_up(GONE))
     (left,) = history.unfinished.values()
 
-    (told,) = to_learn(Before(unfinished=left), facts("a.ndjson", size=10, etag="moved"))
+    (told,) = to_learn(Recorded(unfinished=left), facts("a.ndjson", size=10, etag="moved"))
 
     assert (told.etag, told.records_read) == ("moved", 1)
     assert (told.gone, told.discarded) == (False, False)
@@ -93,4 +93,4 @@ def test_a_journal_that_takes_over_knows_what_was_given_up():
 
     (left,) = history.unfinished.values()
     assert left.record.discarded
-    assert is_part_way(left.record)
+    assert is_partly_read(left.record)

@@ -22,18 +22,18 @@ FEW = 3
 """The most byte ranges in a message; the journal has them all."""
 
 
-class ChangedPartWay(LakeError, code="changed_part_way", whose=Whose.USER):
+class PartialFileChanged(LakeError, code="partial_file_changed", whose=Whose.USER):
     """A partly read source file became another object."""
 
 
-class GonePartWay(LakeError, code="gone_part_way", whose=Whose.USER):
+class PartialFileGone(LakeError, code="partial_file_gone", whose=Whose.USER):
     """A partly read source file is gone."""
 
 
-CODES = frozenset({ChangedPartWay.code, GonePartWay.code})
+CODES = frozenset({PartialFileChanged.code, PartialFileGone.code})
 
 
-def is_part_way(record: SourceRecord) -> bool:
+def is_partly_read(record: SourceRecord) -> bool:
     """Whether earlier batches have read lines of a file."""
     return record.records_read > 0
 
@@ -49,12 +49,12 @@ def is_traced(record: SourceRecord, error: type[LakeError]) -> bool:
     return failure is not None and failure.code == error.code and not (record.retry or record.gone)
 
 
-def changed_part_way(record: SourceRecord) -> SourceRecord:
+def partial_file_changed(record: SourceRecord) -> SourceRecord:
     """Return the record of a file that became another object; it keeps the partly read one."""
     file = typable(record.key)
     return _failed(
         record,
-        ChangedPartWay(
+        PartialFileChanged(
             f"it changed before all of it was read: {in_the_table(record)}, the rest of its "
             "content at that time is not, and its current content is not read. If those lines "
             "are still where they were (the file was touched, appended to, or corrected after "
@@ -70,7 +70,7 @@ def recounted(record: SourceRecord) -> SourceRecord:
     """Return the record of a file whose records are counted differently; it keeps its counts."""
     return _failed(
         record,
-        ChangedPartWay(
+        PartialFileChanged(
             "source.format or source.records was changed before all of it was read: "
             f"{in_the_table(record)}, and with the new configuration they cannot be told apart "
             "from the others. If the configuration is restored, the rest is read. "
@@ -80,12 +80,12 @@ def recounted(record: SourceRecord) -> SourceRecord:
     )
 
 
-def gone_part_way(record: SourceRecord) -> SourceRecord:
+def partial_file_gone(record: SourceRecord) -> SourceRecord:
     """Return the record of a file that no longer exists; it keeps the partly read object."""
     file = typable(record.key)
     return _failed(
         record,
-        GonePartWay(
+        PartialFileGone(
             f"it disappeared from its source before all of it was read: {in_the_table(record)}, "
             "the rest is not. If the original file is restored, the rest of it is read; if it "
             "comes back as another object that has those lines where they were, blizzard dlq "
@@ -100,7 +100,7 @@ def can_be_given_up(record: SourceRecord) -> bool:
 
     Of a partly read file, only the rest is given up: its rows stay in the table.
     """
-    return not record.discarded and (record.gone or is_traced(record, GonePartWay))
+    return not record.discarded and (record.gone or is_traced(record, PartialFileGone))
 
 
 def given_up(record: SourceRecord) -> SourceRecord:
@@ -110,7 +110,7 @@ def given_up(record: SourceRecord) -> SourceRecord:
 
 def found_again(record: SourceRecord) -> SourceRecord:
     """Return the record of a file whose object is back, so that reading continues."""
-    return replace(record, gone=False, discarded=False) if is_part_way(record) else record
+    return replace(record, gone=False, discarded=False) if is_partly_read(record) else record
 
 
 def with_same_lines(record: SourceRecord, *, size: int, etag: str | None) -> SourceRecord | None:

@@ -92,7 +92,7 @@ def test_a_file_that_changes_before_its_rest_is_read_is_a_failure_that_everybody
     done = drain(second)
     assert (done.files_failed, done.files_still_failed) == (1, 1)
     (failed,) = bench.entries()[-1].sources
-    assert (failed.failure.stage, failed.failure.code) == ("discover", "changed_part_way")
+    assert (failed.failure.stage, failed.failure.code) == ("discover", "partial_file_changed")
     assert not failed.failure.retryable
     assert (failed.size, failed.etag, failed.unread) == (first.size, first.etag, first.unread)
     assert (failed.skipped, failed.lines, failed.rows) == (first.lines, 0, 0)
@@ -108,10 +108,10 @@ def test_a_file_that_changes_before_its_rest_is_read_is_a_failure_that_everybody
     (source,) = told(desk.run("status", "--output", "json"))[0]["sources"]
     assert (source["failed_files"], source["changed_files"]) == (1, 0)
     shown = " ".join(desk.run("status").stdout.split())
-    assert "changed_part_way" in shown
+    assert "partial_file_changed" in shown
     assert "it is taken when either changes" not in shown
     (letter,) = told(desk.run("dlq", "list", "--output", "json"))
-    assert letter["code"] == "changed_part_way"
+    assert letter["code"] == "partial_file_changed"
 
 
 def test_the_failure_is_told_as_an_event(desk):
@@ -121,7 +121,7 @@ def test_the_failure_is_told_as_an_event(desk):
     second = bench.again()
     second.pipeline().step()
     (said,) = second.said(SourceFileFailed)
-    assert (said.stage, said.code) == ("discover", "changed_part_way")
+    assert (said.stage, said.code) == ("discover", "partial_file_changed")
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "compressed"])
@@ -136,7 +136,7 @@ def test_a_file_that_is_put_back_goes_on_with_its_rest(desk, packed):
     assert drain(bench).files_still_failed == 0
     assert ids(bench) == list(range(ROWS))
     books_balance(bench)
-    assert desk.run("dlq", "list").stdout.count("changed_part_way") == 0
+    assert desk.run("dlq", "list").stdout.count("partial_file_changed") == 0
 
 
 def test_where_it_is_asked_for_the_new_object_is_read_whole(desk):
@@ -164,7 +164,7 @@ def test_a_rest_that_failed_and_is_corrected_then_says_the_same(desk):
     touch(desk.landing / NAME)
     drain(bench)
     (failed,) = bench.entries()[-1].sources
-    assert (failed.failure.code, failed.failure.attempts) == ("changed_part_way", 2)
+    assert (failed.failure.code, failed.failure.attempts) == ("partial_file_changed", 2)
     books_balance(bench)
 
 
@@ -190,7 +190,7 @@ def test_a_dry_run_names_the_reason(desk):
     touch(desk.landing / NAME)
     for _ in range(2):
         told_now = desk.run("--dry-run", "--output", "json").stdout
-        assert '"changed_part_way"' in told_now
+        assert '"partial_file_changed"' in told_now
         drain(bench)
 
 
@@ -275,7 +275,7 @@ def test_a_corrected_rest_is_read(desk, packed, seen):
     touch(desk.landing / name)
     if seen:
         drain(bench)
-        assert bench.entries()[-1].sources[0].failure.code == "changed_part_way"
+        assert bench.entries()[-1].sources[0].failure.code == "partial_file_changed"
     assert same_lines(desk, name).exit_code == 0
     assert drain(bench).files_still_failed == 0
     assert ids(bench) == list(range(ROWS))
@@ -293,7 +293,7 @@ def test_a_file_that_changes_once_more_fails_once_more(desk):
     assert drain(bench).files_still_failed == 1
     (failed,) = bench.entries()[-1].sources
     assert (failed.failure.code, failed.etag, failed.retry) == (
-        "changed_part_way",
+        "partial_file_changed",
         said.etag,
         False,
     )
@@ -378,17 +378,17 @@ def test_a_file_that_is_gone_before_its_rest_is_read_stays_a_failure(desk):
     done = drain(bench)
     assert (done.files_failed, done.files_still_failed) == (1, 1)
     (failed,) = bench.entries()[-1].sources
-    assert (failed.failure.stage, failed.failure.code) == ("discover", "gone_part_way")
+    assert (failed.failure.stage, failed.failure.code) == ("discover", "partial_file_gone")
     assert (failed.gone, failed.size, failed.etag) == (False, first.size, first.etag)
     assert (failed.skipped, failed.lines, failed.unread) == (first.lines, 0, first.unread)
     entries = len(bench.entries())
     assert drain(bench).files_still_failed == 1
     assert len(bench.entries()) == entries
     (source,) = told(desk.run("status", "--output", "json"))[0]["sources"]
-    assert [each["code"] for each in source["failures"]] == ["gone_part_way"]
+    assert [each["code"] for each in source["failures"]] == ["partial_file_gone"]
     assert "gone from its source" in " ".join(desk.run("status").stdout.split())
     (letter,) = told(desk.run("dlq", "list", "--output", "json"))
-    assert letter["code"] == "gone_part_way"
+    assert letter["code"] == "partial_file_gone"
     asked = desk.run("dlq", "retry", "--all")
     assert (asked.exit_code, len(bench.entries())) == (1, entries)
 
@@ -408,10 +408,10 @@ def test_a_file_that_comes_back_as_another_object_has_changed(desk):
     put(desk.landing, NAME, body)
     touch(desk.landing / NAME)
     assert drain(bench).files_still_failed == 1
-    assert bench.entries()[-1].sources[0].failure.code == "changed_part_way"
+    assert bench.entries()[-1].sources[0].failure.code == "partial_file_changed"
     (desk.landing / NAME).unlink()
     assert drain(bench).files_still_failed == 1
-    assert bench.entries()[-1].sources[0].failure.code == "gone_part_way"
+    assert bench.entries()[-1].sources[0].failure.code == "partial_file_gone"
     put(desk.landing, NAME, body)
     assert same_lines(desk).exit_code == 0
     assert drain(bench).files_still_failed == 0
