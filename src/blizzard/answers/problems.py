@@ -99,7 +99,9 @@ def of_pipeline(
     if status is not None:
         found += _of_journal(status, cli, dry_run)
         found += _of_files(status, cli)
-    found += late_steps(settings, status, now, unread, cli=cli, running=running)
+    # Files wait because of a refusal, which is a problem already.
+    late = unread if refusal is None else NOTHING_LISTED
+    found += late_steps(settings, status, now, late, cli=cli, running=running)
     found += _of_changed(unread.changed, cli)
     return sorted_problems(found)
 

@@ -129,6 +129,11 @@ def rename(desk: Forgetful) -> None:
     )
 
 
+def rename_late(desk: Forgetful) -> None:
+    impatient(nothing)(desk)
+    rename(desk)
+
+
 def damage(desk: Forgetful) -> None:
     files.commit(desk)
     (desk.table / journal_entry("default", 1)).write_bytes(b"{")
@@ -203,6 +208,7 @@ CASES = {
         unbalanced=("receipt_ahead",),
     ),
     "renamed": Case(rename, "to_read", "failing", ("journal_lost",)),
+    "renamed, and files are late": Case(rename_late, "to_read", "failing", ("journal_lost",)),
     "an entry is damaged": Case(
         damage,
         "idle",
