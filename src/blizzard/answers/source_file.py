@@ -161,7 +161,10 @@ def _is_over(before: Recorded, facts: ObjectFacts | None) -> bool:
 
 
 def _read_before(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[Read, ...]:
-    """Return the reads of earlier objects of a name whose rows are in the table."""
+    """Return the reads of earlier objects of a name whose rows are in the table.
+
+    Rows of replayed lines count with them.
+    """
     table, found = evidence.table, list[Read]()
     if table is None:
         return ()
@@ -173,7 +176,9 @@ def _read_before(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[
             files = [file for file in entry.files if key in file.source_files]
             states = {one.state for one in table.data_files(entry, files, key)}
             if not states or not states <= GONE:
-                found += [_read(entry, one, in_log) for one in entry.readings if one.key == key]
+                more = evidence.history.books.replayed.get(f"{entry.sequence}:{key}", 0)
+                reads = (_read(entry, one, in_log) for one in entry.readings if one.key == key)
+                found += [replace(one, rows=one.rows + more) for one in reads]
     return tuple(found)
 
 

@@ -72,6 +72,22 @@ def test_what_was_read_before_stays_counted(tmp_path: Path, snapshot: bool) -> N
     assert desk.cli("audit").exit_code == 0
 
 
+def test_rows_of_replayed_lines_count_with_the_content_that_had_them(tmp_path: Path) -> None:
+    desk = reingesting(tmp_path)
+    desk.land("a.ndjson", {"id": 1}, BAD)
+    desk.ingest()
+    mended = tmp_path / "mended.ndjson"
+    mended.write_text('{"id": 2}\n')
+    replay = ("dlq", "replay", "--all", "--from", str(mended), "--yes")
+    assert desk.cli(*replay).exit_code == 0
+    desk.ingest()
+    desk.land("a.ndjson", {"id": 3})
+    desk.ingest()
+    (why,) = told(desk, "why", "a.ndjson")
+    assert rows_of(why) == counted(desk)["rows"] == len(desk.ids()) == 3
+    assert "2 rows of other content that had its name before" in why["answer"]
+
+
 def test_all_that_was_read_under_a_name_is_taken_back_and_what_comes_after_is_all_that_counts(
     tmp_path: Path,
 ) -> None:
