@@ -70,6 +70,11 @@ def story(*steps, provenance=False, on_change="error", inline=False, staging=Fal
 @story(
     ("replaces", 0, 4), ("replaces", 1, 4), ("compacts", 0, 0)
 )  # Two source files that shared a data file, replaced one after the other.
+@story(
+    ("deletes", 9, 7), ("land_only", 7, 1), ("erases", 10, 3),
+    provenance=True, on_change="replace", inline=True,
+)  # fmt: skip
+# A deletion beside rows of which one was erased and one replaced.
 @story(("marks", 0, 0), ("optimizes", 0, 0))  # Rows deleted in place, and then rewritten.
 @story(
     ("arrive", 0, 1), ("marks", 4, 0), ("retracts", 2, 0), provenance=True

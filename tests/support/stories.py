@@ -113,6 +113,8 @@ class Story(Taken):
         """Ids that a command or new content was to take out: they may be in the table, or not."""
         self.changed: set[int] = set()
         """Ids whose rows another engine has deleted or updated at some time."""
+        self.on_change = on_change
+        self.has_accepted = False
         self.rows_changed = False
         """Whether another engine has changed rows, or restored others."""
         self.vectors: dict[str, list[int]] = {}
@@ -212,6 +214,8 @@ class Story(Taken):
         for one in self.audited().differences:
             if one.version is not None:
                 self.cli("audit", "--accept", str(one.version), "--reason", "a story")
+                # Then as many rows that came back may be the deleted ones.
+                self.has_accepted |= "RESTORE" not in one.message
                 self.decided |= self.changed
                 self.decided |= {number for ids in self.ever.values() for number in ids}
                 return
@@ -363,6 +367,7 @@ class Story(Taken):
         faults = [
             *self.silent_losses(rows, audit.is_balanced, answers),
             *self.false_alarms(rows, audit),
+            *(self.old_content(rows) if audit.is_balanced else ()),
             *self.false_answers(rows, audit.is_balanced, answers),
             *self.disagreements(answers),
         ]
@@ -395,6 +400,17 @@ class Story(Taken):
         lost = sorted(every - self.decided - waiting - set(rows))
         doubled_rows = [f"balanced, and doubled: {doubled}"] * bool(doubled)
         return doubled_rows + [f"balanced, and missing: {lost}"] * bool(lost)
+
+    def old_content(self, rows: Counter[int]) -> list[str]:
+        """Name source files with rows of earlier content beside their present one."""
+        if self.on_change == "reingest" or self.has_accepted:
+            return []
+        now = {number for ids in self.content.values() for number in ids}
+        return [
+            f"balanced, and {name} has rows of earlier content: {sorted(old)}"
+            for name, ids in self.content.items()
+            if {*ids} <= set(rows) and (old := (self.ever[name] - now) & set(rows))
+        ]
 
     def false_alarms(self, rows: Counter[int], audit: Any) -> list[str]:
         """Name differences of a table that has exactly the rows that it should."""

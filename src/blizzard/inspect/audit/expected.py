@@ -223,20 +223,26 @@ class ExpectedFiles:
         """
         taken = {(one.old, one.version): one.left_out for one in self.steps if not one.supersedes}
         for path, rows in self._given_up.items():
-            still_there: list[int] = []
-
-            def ends(name: str, version: int, still_there: list[int] = still_there) -> bool:
-                left_out = taken.get((name, version), 0)
-                still_there.append(left_out)
-                return left_out > 0
-
-            altered = sorted(self.log.lineage.forward(path, ends).altered)
-            left = max(0, rows - sum(still_there))
-            for version in altered:
+            left, versions = self._not_taken(path, rows, taken)
+            for version in versions:
                 if (rewrite := self.log.lineage.rewrites.get(version)) is not None:
                     some = max(0, min(left, rewrite.lost - self._deleted[version]))
                     self._deleted[version] += some
                     left -= some
+
+    def _not_taken(
+        self, path: str, rows: int, taken: Mapping[tuple[str, int], int]
+    ) -> tuple[int, list[int]]:
+        """Return how many rows of a file no entry took out, and the versions that removed some."""
+        took = 0
+
+        def ends(name: str, version: int) -> bool:
+            nonlocal took
+            took += taken.get((name, version), 0)
+            return took >= rows
+
+        altered = self.log.lineage.forward(path, ends).altered
+        return max(0, rows - took), sorted(altered)
 
     def _loss(
         self, version: int, rows: int, files: set[str], superseding: set[str]
