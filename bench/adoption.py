@@ -27,7 +27,7 @@ from lakebed.layout import DELTA_LOG, log_version
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter
-from penguin.adopt.folder import Wanted
+from penguin.adopt.folder import AdoptOptions
 from penguin.foreign.footer import TRIAL
 from penguin.model.settings import TableSettings
 
@@ -68,7 +68,7 @@ def adopt(folder: Path) -> Figures:
     store.part = counted  # type: ignore[method-assign]
     adopter = Adopter(
         settings=TableSettings(name="bench", table_uri=str(folder)),
-        wanted=Wanted(),
+        wanted=AdoptOptions(),
         store=store,
         clock=Clock(),
     )

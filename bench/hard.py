@@ -97,7 +97,7 @@ def values_of(line: str) -> list[Value]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scanned:
+class Found:
     """What a contestant has made of a file."""
 
     rows: Sequence[Mapping[str, Any]]
@@ -126,7 +126,7 @@ TELLING = ("id", "user", "amount")
 """Fields that differ from line to line: by most of them a row is known, whichever is damaged."""
 
 
-def judged(lines: Sequence[str], found: Scanned | None) -> Verdict:
+def judged(lines: Sequence[str], found: Found | None) -> Verdict:
     """Return what became of the values of a file; None found where a contestant failed. Pure."""
     total = Verdict()
     rows = _Rows(found.rows if found else ())
@@ -192,7 +192,7 @@ def _same(value: object, found: object) -> bool:
     return value == found
 
 
-def found_in(table: Path, ours: str | None) -> Scanned:
+def found_in(table: Path, ours: str | None) -> Found:
     """Read what is in a table, in the order of the lines; `ours` is the name of our pipeline."""
     paths = sorted(p for p in table.rglob("*.parquet") if "_blizzard" not in p.parts)
     rows = [row for path in paths for row in _rows(pq.read_table(path))]
@@ -201,7 +201,7 @@ def found_in(table: Path, ours: str | None) -> Scanned:
         read = ds.dataset(folder, format="parquet").to_table()
         raw: list[Any] = read["raw"].to_pylist()
         quarantined = [one.decode() for one in raw]
-    return Scanned(rows=rows, quarantined=frozenset(quarantined))
+    return Found(rows=rows, quarantined=frozenset(quarantined))
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:

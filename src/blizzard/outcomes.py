@@ -159,7 +159,7 @@ def journaled(
     done = {each.key for each in read if each.complete}
     if done:
         noticed = len(done & proposal.noticed)
-        yield events.FilesFoundBy(pipeline=name, notice=noticed, sweep=len(done) - noticed)
+        yield events.FilesDiscovered(pipeline=name, notice=noticed, sweep=len(done) - noticed)
     yield events.BatchJournaled(
         pipeline=name,
         entry=entry.sequence,

@@ -13,11 +13,11 @@ from penguin.backlog.table_view import TableView
 from penguin.events.backlog import (
     BacklogSeen,
     EntryNotHandedOff,
+    FilesAtRisk,
     FilesIgnored,
     FilesInspected,
     FilesLeftOut,
-    FilesWaitNoLonger,
-    FilesWaitTooLong,
+    FilesNoLongerAtRisk,
     FilterBoundsOthersOnly,
     ForeignFilesSearched,
     MetasSkipped,
@@ -214,7 +214,7 @@ class Announcer:
         danger = view.danger(left_out, self.clock.now())
         if danger is not None and not self._alarmed:
             self.emit(
-                FilesWaitTooLong(
+                FilesAtRisk(
                     table=self.table,
                     since=danger.waiting_since.isoformat(),
                     retention_secs=danger.retention.total_seconds(),
@@ -224,5 +224,5 @@ class Announcer:
         # Files behind a stopped pipeline are unseen, so the alarm stays.
         unseen = self._alarmed and bool(view.stopped)
         if danger is None and self._alarmed and not unseen:
-            self.emit(FilesWaitNoLonger(table=self.table))
+            self.emit(FilesNoLongerAtRisk(table=self.table))
         self._alarmed = danger is not None or unseen

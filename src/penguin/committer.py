@@ -43,7 +43,7 @@ class CommitMade:
     """Whether another writer committed it."""
 
 
-class PlanOvertaken(CommitUnconfirmed):
+class PlanOutdated(CommitUnconfirmed):
     """The table changed since it was planned: plan again."""
 
 
@@ -126,7 +126,7 @@ class Committer:
     on_disk: OnDisk = field(default_factory=OnDisk)
 
     def carry_out(self, plan: CommitPlan) -> CommitMade:
-        """Commit exactly once despite other writers and lost responses, or raise PlanOvertaken.
+        """Commit exactly once despite other writers and lost responses, or raise PlanOutdated.
 
         Held files are recorded before the commit, with reasons; the commit is synced to disk before
         the receipts are written.
@@ -165,7 +165,7 @@ class Committer:
                     rearranges=plan.rearranges,
                     next_version=plan.goes_by_paths,
                 )
-            except PlanOvertaken:
+            except PlanOutdated:
                 raise
             except CommitUnconfirmed as error:
                 failed = error
@@ -185,8 +185,8 @@ class Committer:
             # Another writer was first; use its table if the plan fits it.
             return
 
-    def _overtaken(self) -> PlanOvertaken:
-        return PlanOvertaken("the table changed in the meantime; try again", table=self.store.uri)
+    def _overtaken(self) -> PlanOutdated:
+        return PlanOutdated("the table changed in the meantime; try again", table=self.store.uri)
 
     def _already_in(self, plan: CommitPlan, table: WritableTable, token: str) -> CommitMade | None:
         """Return the commit that the log already has; None while the plan can still be made."""

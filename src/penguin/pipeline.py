@@ -21,7 +21,7 @@ from lakebed.storage.store import Reader, Store, probe, prove
 from lakebed.telemetry.events import FEW, Emit
 from penguin.announcer import Announcer
 from penguin.backlog.table_view import InspectionCache, TableView, delete_metas, inspect
-from penguin.committer import Committer, PlanOvertaken
+from penguin.committer import Committer, PlanOutdated
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once, beside
 from penguin.delta.table import Log
 from penguin.events.backlog import LateFilesCommitted
@@ -285,7 +285,7 @@ class TableRun:
         table = self.settings.name
         try:
             made = committer.carry_out(plan)
-        except PlanOvertaken:
+        except PlanOutdated:
             self.emit(PlanSuperseded(table=table))
             self._count_overtaken(plan.table.version)
             return

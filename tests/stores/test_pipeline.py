@@ -14,7 +14,7 @@ import pytest
 from lakebed.clock import Clock
 from lakebed.errors import LakeError
 from lakebed.retry import may_mend
-from lakebed.storage.aws.uploads import Unseen
+from lakebed.storage.aws.uploads import UploadsUnlisted
 from lakebed.types import Handoff
 from tests.support.dying import Fate
 from tests.support.faulty import Cut, Drop, Fault, LoseAnswer, Proxy, Refuse, Request, in_front_of
@@ -152,7 +152,7 @@ def test_an_upload_that_cannot_even_be_aborted_is_left_to_gc(
     lake.balances()
     if remote.scheme == "s3":
         left = lake.store("table").open_uploads()
-        assert not isinstance(left, Unseen)
+        assert not isinstance(left, UploadsUnlisted)
         assert left
 
 

@@ -24,7 +24,7 @@ from blizzard.repair.gc import Garbage, GarbageKind, GarbagePiece, collect, find
 from lakebed.deltalog.files import named_files
 from lakebed.errors import LakeError, NoExclusiveCreate, StoreUnavailable
 from lakebed.layout import TablePath
-from lakebed.storage.aws.uploads import Unseen
+from lakebed.storage.aws.uploads import UploadsUnlisted
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import AlreadyThere, Created, Store, probe
 from lakebed.types import Handoff
@@ -113,7 +113,7 @@ def test_an_upload_that_a_kill_left_open_is_found_and_aborted(
         assert "AbortIncompleteMultipartUpload" in gc.look(hours=25).unseen
     else:
         both = gc.store.open_uploads()
-        assert not isinstance(both, Unseen)
+        assert not isinstance(both, UploadsUnlisted)
         assert sorted(each.path for each in both) == [OURS, OTHERS]
         assert all(each.size >= 5 * MB for each in both)
         assert [each.path for each in gc.look().young] == [OURS]
@@ -122,7 +122,7 @@ def test_an_upload_that_a_kill_left_open_is_found_and_aborted(
         assert (piece.path, piece.kind) == (OURS, GarbageKind.UPLOAD)
         assert gc.collect(hours=25) == (piece,)
         left = gc.store.open_uploads()
-        assert not isinstance(left, Unseen)
+        assert not isinstance(left, UploadsUnlisted)
         assert [each.path for each in left] == [OTHERS]
     lake.balances()
 
@@ -173,7 +173,7 @@ def test_a_writer_whose_upload_was_aborted_is_told_so_and_may_try_again(
 
     def abort() -> None:
         found = store.open_uploads()
-        assert not isinstance(found, Unseen)
+        assert not isinstance(found, UploadsUnlisted)
         (upload,) = found
         store.abort(upload.path, upload.id)
         store.abort(upload.path, upload.id)

@@ -14,7 +14,7 @@ from lakebed.clock import Clock
 from lakebed.storage.options import ObjectFacts, StorageOptions
 from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter, Adoption
-from penguin.adopt.folder import Wanted
+from penguin.adopt.folder import AdoptOptions
 from penguin.model.settings import TableSettings
 
 Row = dict[str, Any]
@@ -65,7 +65,7 @@ class ParquetFolder:
     def adopter(self, store: Store | None = None, **wanted: Any) -> Adopter:
         return Adopter(
             settings=TableSettings(name="events", table_uri=str(self.root), **self.settings),
-            wanted=Wanted(**wanted),
+            wanted=AdoptOptions(**wanted),
             store=store or Store(str(self.root), StorageOptions()),
             clock=Clock(),
             segment=2,

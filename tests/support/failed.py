@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from blizzard.repair.retry import FailedSearch, FailedSources, Present
+from blizzard.repair.retry import FailedSearch, FailedSources, PresentSources
 from lakebed.clock import Clock
 from lakebed.columns.schema import Field, Schema
 from lakebed.partition import Template
@@ -63,7 +63,12 @@ def find_failed(store: Reader, pipeline: str, wanted: Wanted) -> FailedSources:
 
 
 def retry(
-    store: Store, pipeline: str, wanted: Wanted, *, clock: Clock, present: Present | None = None
+    store: Store,
+    pipeline: str,
+    wanted: Wanted,
+    *,
+    clock: Clock,
+    present: PresentSources | None = None,
 ) -> tuple[FailedSources, int | None]:
     search = FailedSearch(store=store, pipeline=pipeline, wanted=wanted, present=present)
     return search.retry(store, clock)

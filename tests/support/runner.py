@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from blizzard.model.progress import Instruction, Overseer, Progress
+from blizzard.model.progress import Instruction, Progress, Supervisor
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
@@ -20,7 +20,7 @@ from lakebed.storage.store import Store
 class Near(ProgressChannel):
     """A line to a driver in the same process, which answers at once."""
 
-    overseer: Overseer
+    supervisor: Supervisor
     unit: str
 
     @property
@@ -35,7 +35,7 @@ class Near(ProgressChannel):
         self._answer()
 
     def _answer(self) -> Instruction:
-        return self.overseer.answer(self.unit, self.progress)
+        return self.supervisor.answer(self.unit, self.progress)
 
 
 @dataclass
@@ -48,10 +48,10 @@ class InProcessRunner:
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         stores = self.stores(work)
-        overseer = Overseer(work.bounds, work.clock.seconds)
+        supervisor = Supervisor(work.bounds, work.clock.seconds)
         return [
             (run_unit if unit.replay is None else run_replay)(
-                unit, work, stores, Near(overseer, unit.name)
+                unit, work, stores, Near(supervisor, unit.name)
             )
             for unit in units
         ]
@@ -114,13 +114,13 @@ class FaultyRunner(InProcessRunner):
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         stores = self.stores(work)
-        overseer = Overseer(work.bounds, work.clock.seconds)
+        supervisor = Supervisor(work.bounds, work.clock.seconds)
         return [
             run_unit(
                 unit,
                 work,
                 stores,
-                Near(overseer, unit.name, progress=FaultyProgress(fault=self.fault)),
+                Near(supervisor, unit.name, progress=FaultyProgress(fault=self.fault)),
             )
             for unit in units
         ]

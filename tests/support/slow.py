@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blizzard.model.progress import Overseer, Progress
+from blizzard.model.progress import Progress, Supervisor
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.unit import run_unit
@@ -47,9 +47,9 @@ class SlowRunner(RunsOnly):
     """Whether the last unit runs first, as it may where tasks run side by side."""
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        stores, overseer = OpenedStores(work), Overseer(work.bounds, work.clock.seconds)
+        stores, supervisor = OpenedStores(work), Supervisor(work.bounds, work.clock.seconds)
         outcomes = [
-            run_unit(each, work, stores, Near(overseer, each.name, progress=self._progress()))
+            run_unit(each, work, stores, Near(supervisor, each.name, progress=self._progress()))
             for each in (reversed(units) if self.backwards else units)
         ]
         return outcomes[::-1] if self.backwards else outcomes

@@ -145,8 +145,8 @@ def test_the_judge_of_hard_values_tells_kept_from_wrong_and_lost(kind, found, ex
     at = datetime(2024, 1, 1, 12, tzinfo=UTC)
     usual = {"id": 10, "user": "user-10", "action": "view", "amount": 10.25, "member": True}
     rows = [] if found is None else [{**usual, "at": at, **found}]
-    verdict = hard.judged([line], hard.Scanned(rows=rows))
+    verdict = hard.judged([line], hard.Found(rows=rows))
     assert (verdict.wrong, verdict.lost) == expected
-    verdict = hard.judged([line], hard.Scanned(rows=(), quarantined=frozenset([line])))
+    verdict = hard.judged([line], hard.Found(rows=(), quarantined=frozenset([line])))
     assert (verdict.wrong, verdict.lost) == (0, 0)
     assert hard.judged([line], None).share == 1.0

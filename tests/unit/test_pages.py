@@ -262,7 +262,7 @@ def codes() -> set[str]:
     """Return every code that an error, a failure, a held file or a file left out can have."""
     own: set[str] = {each.code for each in errors() if isinstance(vars(each).get("code"), str)}
     failures = {code for of_stage in FAILURES.values() for code in of_stage}
-    halted = set(signs(ROOT / "src"))
+    halted = set(halted_codes(ROOT / "src"))
     return (
         own
         | failures
@@ -274,7 +274,7 @@ def codes() -> set[str]:
     )
 
 
-def signs(folder: Path) -> Iterator[str]:
+def halted_codes(folder: Path) -> Iterator[str]:
     """Return the codes that health tells without an error."""
     for node in nodes(folder):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Halted", "Ailing"):

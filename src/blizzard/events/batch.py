@@ -100,8 +100,8 @@ class BatchStarted(PipelineEvent):
 
     says = "batch {entry}: reading {files:#source file} ({bytes:size}) in {units:#unit}"
 
-    def signs(self) -> Iterable[HealthChange]:
-        """Yield a sign that the pipeline is at work, for as long as it takes."""
+    def health_changes(self) -> Iterable[HealthChange]:
+        """Yield the health change: the pipeline is at work, for as long as it takes."""
         yield HealthChange(Mark.WORKING, self.part)
 
 

@@ -71,8 +71,8 @@ class QueueFailed(
         "meanwhile. Next try in {next_try_secs:.0f} s"
     )
 
-    def signs(self) -> Iterable[HealthChange]:
-        """Yield a sign that the pipeline works, but finds files later."""
+    def health_changes(self) -> Iterable[HealthChange]:
+        """Yield the health change: the pipeline works, but finds files later."""
         yield HealthChange(
             Mark.DEGRADED, self.part, f"notifications from {self.queue}", self.code, self.error
         )
@@ -85,12 +85,12 @@ class QueueRecovered(PipelineEvent):
 
     says = "the queue answers again: {queue}"
 
-    def signs(self) -> Iterable[HealthChange]:
-        """Yield a sign that the trouble is over."""
+    def health_changes(self) -> Iterable[HealthChange]:
+        """Yield the health change: the trouble is over."""
         yield HealthChange(Mark.MENDED, self.part, f"notifications from {self.queue}")
 
 
-class FilesFoundBy(PipelineEvent, level=Level.TRACE):
+class FilesDiscovered(PipelineEvent, level=Level.TRACE):
     """The ingested files of an entry, by how they were found."""
 
     notice: int

@@ -162,7 +162,7 @@ class UnitsEnded(PipelineEvent, level=Level.TRACE):
     says = "all units have ended"
 
 
-class UnitsLeft(PipelineEvent, level=Level.WARN):
+class UnitsNotRun(PipelineEvent, level=Level.WARN):
     """Some units of a batch could not be run; the work of the others is journaled."""
 
     units: int
@@ -192,8 +192,8 @@ class CompactionStarted(PipelineEvent, level=Level.DEBUG):
 
     says = "looking for small data files to compact"
 
-    def signs(self) -> Iterable[HealthChange]:
-        """Yield a sign that the pipeline is at work, for as long as it takes."""
+    def health_changes(self) -> Iterable[HealthChange]:
+        """Yield the health change: the pipeline is at work, for as long as it takes."""
         yield HealthChange(Mark.WORKING, self.part)
 
 
@@ -269,8 +269,8 @@ class OtherWriterWatched(PipelineEvent):
         "whether it is alive"
     )
 
-    def signs(self) -> Iterable[HealthChange]:
-        """Yield a sign that the wait is normal."""
+    def health_changes(self) -> Iterable[HealthChange]:
+        """Yield the health change: the wait is normal."""
         yield HealthChange(Mark.WORKING, self.part)
 
 

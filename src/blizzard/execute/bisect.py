@@ -9,7 +9,7 @@ Failures before any file is opened do not count against files.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from blizzard.events import InferenceEnded, JobSplit, UnitsEnded, UnitsLeft
+from blizzard.events import InferenceEnded, JobSplit, UnitsEnded, UnitsNotRun
 from blizzard.execute.merge import Ran, SettledBatch, settle
 from blizzard.execute.runner import RunFailed, Runner, RunnerDied, WorkersDied
 from blizzard.model.seen import Seen, joined
@@ -162,7 +162,7 @@ class UnitRuns:
                 raise
             # Journal the others' outcomes first. The next batch meets the same error.
             self.emit(
-                UnitsLeft(
+                UnitsNotRun(
                     pipeline=self.pipeline,
                     units=len(units),
                     reason=str(failed_to_run),

@@ -21,7 +21,7 @@ from blizzard.model.source.partly_read import (
     untouched,
 )
 from blizzard.model.work import Effort, UnitOutcome, WorkUnit
-from blizzard.worker.position import Miscounted
+from blizzard.worker.position import CountMismatch
 from lakebed.documents.records import (
     Failure,
     FailureStage,
@@ -68,7 +68,7 @@ def balanced(settled: SettledBatch, files: Mapping[str, SourceFile]) -> SettledB
         message = wrong.get(record.unit) if record.failure is None else None
         if message is None:
             return record
-        failure = Failure(stage=FailureStage.PARSE, code=Miscounted.code, message=message)
+        failure = Failure(stage=FailureStage.PARSE, code=CountMismatch.code, message=message)
         return failed(untouched(files[record.key]), failure)
 
     return replace(

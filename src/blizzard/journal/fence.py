@@ -34,12 +34,12 @@ from lakebed.units import plural
 
 TRIES = 3
 
-Scanned = TypeVar("Scanned")
+Found = TypeVar("Found")
 
 
 def append_planned(
-    store: Store, pipeline: str, plan: Callable[[], tuple[Scanned, Entry | None]]
-) -> tuple[Scanned, Entry | None]:
+    store: Store, pipeline: str, plan: Callable[[], tuple[Found, Entry | None]]
+) -> tuple[Found, Entry | None]:
     """Append the entry that `plan` returns, if any; return the plan and the entry.
 
     If a batch was appended first, the plan may be outdated, so plan again.

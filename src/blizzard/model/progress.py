@@ -129,7 +129,7 @@ def instruction(bounds: Bounds, *, age: float, failed: int) -> Instruction:
 
 
 @dataclass(slots=True)
-class Overseer:
+class Supervisor:
     """Answers the reports of one job's units with instructions.
 
     The age counts from the first report, not from the start of the job: Spark may take longer to

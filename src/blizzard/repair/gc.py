@@ -28,7 +28,7 @@ from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.errors import JournalLost
 from lakebed.journal import JournalReader, StoredEntry, entries_in, replaced_journals
 from lakebed.listing import sort
-from lakebed.storage.aws.uploads import Unseen
+from lakebed.storage.aws.uploads import UploadsUnlisted
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.parquet_tail import born, mark_of
 from lakebed.storage.store import Reader, Store
@@ -286,7 +286,7 @@ def _leftovers(store: Reader, pipeline: str) -> tuple[str, list[tuple[datetime, 
         if layout.belongs_to(pipeline, sort.finished_name(facts.path))
     ]
     uploads = store.open_uploads()
-    if isinstance(uploads, Unseen):
+    if isinstance(uploads, UploadsUnlisted):
         return uploads.why, found
     kind = GarbageKind.UPLOAD
     found += [

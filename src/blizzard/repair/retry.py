@@ -47,7 +47,7 @@ class FailedSources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Present:
+class PresentSources:
     """The present sources, for files that an operator confirms to have the same lines."""
 
     uris: Mapping[str, str]
@@ -67,7 +67,7 @@ class FailedSearch:
     store: Reader
     pipeline: str
     wanted: frozenset[str] | None
-    present: Present | None = None
+    present: PresentSources | None = None
     """Set to continue reading the files as their present objects."""
     rejections: RejectionLookup = nothing_decided
 
@@ -150,7 +150,7 @@ class FailedSearch:
         )
 
 
-def _as_now(record: SourceRecord, present: Present) -> SourceRecord | str:
+def _as_now(record: SourceRecord, present: PresentSources) -> SourceRecord | str:
     """Return the record with the file's present object, or why that is impossible.
 
     Takes one request to the store.

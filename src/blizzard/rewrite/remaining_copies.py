@@ -77,7 +77,7 @@ class OtherFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BadLinesLeft:
+class RemainingBadLines:
     """Lines of one source file in one quarantine file."""
 
     file: str
@@ -92,7 +92,7 @@ class BadLinesLeft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceLeft:
+class RemainingSource:
     """A source file of such rows, or of rows erased before."""
 
     uri: str
@@ -127,11 +127,11 @@ class RemainingCopies:
     """Everything that still holds such rows."""
 
     data_files: tuple[OtherFile, ...] = ()
-    bad_lines: tuple[BadLinesLeft, ...] = ()
-    sources: tuple[SourceLeft, ...] = ()
+    bad_lines: tuple[RemainingBadLines, ...] = ()
+    sources: tuple[RemainingSource, ...] = ()
     sources_unknown: int = 0
     """Rows, found or erased before, of unknown origin: another program wrote the data files."""
-    possible_sources: tuple[SourceLeft, ...] = ()
+    possible_sources: tuple[RemainingSource, ...] = ()
     """Candidate sources for those rows, from data files outside the table."""
     unread: tuple[str, ...] = ()
     """Unreadable files, which may hold such rows."""
@@ -141,7 +141,7 @@ class RemainingCopies:
     """Source files whose rows are not all in the table."""
 
     @property
-    def sources_there(self) -> tuple[SourceLeft, ...]:
+    def sources_there(self) -> tuple[RemainingSource, ...]:
         """Return the source files that exist or may exist."""
         return tuple(one for one in self.sources if one.is_there is not False)
 
@@ -327,11 +327,11 @@ def _partition(path: str, columns: frozenset[str]) -> dict[str, str | None]:
 
 def _bad_lines(
     store: Reader, pipeline: str, search: LineSearch, found: ErasePlan, unread: list[str]
-) -> tuple[tuple[BadLinesLeft, ...], Counter[str]]:
+) -> tuple[tuple[RemainingBadLines, ...], Counter[str]]:
     """Search every quarantine file; count each line once, by source URI."""
     history = found.state.history
     waiting = {str(one.file.filename): one for one in history.books.waiting_files()}
-    lines: list[BadLinesLeft] = []
+    lines: list[RemainingBadLines] = []
     uris: defaultdict[str, set[object]] = defaultdict(set)
     for facts in store.objects(layout.quarantine_folder(pipeline)):
         if not layout.is_quarantine_file(pipeline, facts.path):
@@ -344,7 +344,7 @@ def _bad_lines(
         waits = waiting.get(facts.path)
         roots = history.source_uris if waits is None else waits.source_uris
         for source, one in counted.items():
-            left = BadLinesLeft(
+            left = RemainingBadLines(
                 file=facts.path,
                 source=source,
                 lines=one.lines,
@@ -380,7 +380,7 @@ def _erased_before(store: Reader, pipeline: str, found: ErasePlan) -> tuple[Coun
 
 def _sources(
     settings: PipelineSettings, rows: Mapping[str, int], open_source: OpenReader
-) -> Iterator[SourceLeft]:
+) -> Iterator[RemainingSource]:
     """Yield the source files, and whether they exist."""
     opened = cache(lambda source: open_source(source_location(source)))
     for uri, count in sorted(rows.items()):
@@ -391,7 +391,7 @@ def _sources(
                 with suppress(LakeError):
                     if is_there is None and uri.startswith(root):
                         is_there = opened(source).head(uri.removeprefix(root)) is not None
-        yield SourceLeft(uri=uri, rows=count, is_there=is_there)
+        yield RemainingSource(uri=uri, rows=count, is_there=is_there)
 
 
 def _change_files(store: Reader, wanted: frozenset[str]) -> dict[str, datetime]:

@@ -186,7 +186,7 @@ class NothingCommitted(ObjectMissing):
     """There is no table whose files could be rewritten."""
 
 
-class Overtaken(JournalConflict):
+class RewriteConflict(JournalConflict):
     """Another writer has changed, or is about to change, the same files; nothing was done."""
 
 
@@ -235,7 +235,7 @@ def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
         while True:
             try:
                 return once(*given, **named)
-            except Overtaken:
+            except RewriteConflict:
                 overtaken += 1
                 if overtaken == TRIES:
                     raise
@@ -375,7 +375,7 @@ def commit(
         drop(store, (file for one in rewritten for file in one.new))
         if isinstance(conflict, JournalConflict):
             raise
-        raise Overtaken(conflict.message, pipeline=plan.state.last.pipeline) from conflict
+        raise RewriteConflict(conflict.message, pipeline=plan.state.last.pipeline) from conflict
     return newest, None if appended is None else appended.sequence
 
 
@@ -391,7 +391,7 @@ def drop(store: Store, staged: Iterable[FinishedFile]) -> None:
 def _refuse_renamed(before: TableState, now: TableState) -> None:
     """Raise if files were rewritten with other column names than the table has now."""
     if before.snapshot.mapping not in (None, now.snapshot.mapping):
-        raise Overtaken(
+        raise RewriteConflict(
             "columns of the table were renamed, added or dropped meanwhile; nothing was done, try "
             "again",
             table=now.store.uri,
@@ -408,7 +408,7 @@ def _refuse_overtaken(before: RewritePlan, now: RewritePlan, entry: Entry) -> No
     )
     same_journal = before.state.last.journal == now.state.last.journal
     if gone or not same_journal or before.requires != now.requires:
-        raise Overtaken(
+        raise RewriteConflict(
             "another writer changed these files, rows or columns meanwhile; nothing was done, try "
             "again",
             path=path,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from blizzard.worker.ndjson.forms.framer import Framer
 
 
-class Miscounted(LakeError, code="lines_miscounted", whose=Whose.INTERNAL):
+class CountMismatch(LakeError, code="lines_miscounted", whose=Whose.INTERNAL):
     """The lines read of a file differ from the lines counted in it."""
 
 
@@ -100,7 +100,7 @@ def require_explained(decoded: Decoded) -> None:
     rowless = 0 if decoded.rowless is None else len(decoded.rowless)
     explained = rows + decoded.blank + decoded.filtered + bad
     if decoded.lines != explained or rowless != decoded.lines - rows:
-        raise Miscounted(
+        raise CountMismatch(
             f"of {decoded.lines} lines, {rows} gave a row and {rowless} gave none "
             f"({decoded.blank} blank, {decoded.filtered} filtered, {bad} bad)"
         )
@@ -191,9 +191,9 @@ class ReadPosition:
         if self.framer is not None:
             word, counted = "records", self.framer.records
         if not self.count.ended:
-            raise Miscounted(f"reading ended before the end of the file, after {lines} {word}")
+            raise CountMismatch(f"reading ended before the end of the file, after {lines} {word}")
         if counted != read or self.count.lines != counted:
-            raise Miscounted(f"{counted} {word} were counted, but {read} were read")
+            raise CountMismatch(f"{counted} {word} were counted, but {read} were read")
 
     def require_counted(self, file: SourceFile, lines: int) -> None:
         """Raise if the lines read so far differ from the lines counted up to this position.
@@ -203,7 +203,7 @@ class ReadPosition:
         if self._goes_by_bytes(file):
             counted = self.count.lines_in(self.first + self.taken - self.counted_from)
             if counted != lines:
-                raise Miscounted(f"{counted} lines were counted, but {lines} were read")
+                raise CountMismatch(f"{counted} lines were counted, but {lines} were read")
 
     def after_mark(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Yield a file's pieces, and begin its first line after a byte order mark."""

@@ -9,7 +9,7 @@ from blizzard.model.source.file import SourceFile
 from blizzard.model.source.partly_read import failed, record_with, untouched
 from blizzard.worker.compression import CorruptStream
 from blizzard.worker.ndjson.lines import BadLine, BrokenDocument, Decoded, TextPosition
-from blizzard.worker.position import Miscounted, require_explained
+from blizzard.worker.position import CountMismatch, require_explained
 from lakebed.documents.records import Failure, FailureStage, SourceRecord, Unread
 from lakebed.errors import LakeError, machine_trouble
 from lakebed.retry import may_mend
@@ -133,7 +133,7 @@ def _failure(error: Exception, stage: FailureStage) -> Failure:
                 line=bad.line,
                 field=bad.field,
             )
-        case Miscounted() as miscounted:
+        case CountMismatch() as miscounted:
             return Failure(
                 stage=FailureStage.PARSE, code=miscounted.code, message=miscounted.message
             )

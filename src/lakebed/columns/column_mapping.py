@@ -105,14 +105,14 @@ COLUMN_ID = "delta.columnMapping.id"
 
 
 @dataclass(frozen=True, slots=True)
-class InFiles:
+class PhysicalField:
     """The name and id of a field in data files."""
 
     name: str
     id: int
 
 
-ColumnMapping = Mapping[FieldPath, InFiles]
+ColumnMapping = Mapping[FieldPath, PhysicalField]
 """A table's fields at every depth, by display path, with their names and ids in files."""
 
 
@@ -131,7 +131,7 @@ def mapping_of(schema: Mapping[str, Any], configuration: Mapping[str, str]) -> C
     if not maps_columns(configuration):
         return None
     return {
-        path: InFiles(str(said[PHYSICAL_NAME]), int(said[COLUMN_ID]))
+        path: PhysicalField(str(said[PHYSICAL_NAME]), int(said[COLUMN_ID]))
         for path, _kind, said in types_within(schema)
         if said is not None and PHYSICAL_NAME in said and COLUMN_ID in said
     }

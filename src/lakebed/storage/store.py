@@ -26,7 +26,7 @@ from lakebed.layout import TablePath
 from lakebed.listing import sort
 from lakebed.storage import disk, remote, unusable_names
 from lakebed.storage.aws import uploads
-from lakebed.storage.aws.uploads import OpenUpload, Unseen
+from lakebed.storage.aws.uploads import OpenUpload, UploadsUnlisted
 from lakebed.storage.objects import ObjectReader, facts_of
 from lakebed.storage.options import ObjectFacts, StorageOptions
 from lakebed.storage.remote import check_readable, local_path
@@ -195,7 +195,7 @@ class Reader(ObjectReader):
             if (found := self.head(path)) is not None:
                 yield found
 
-    def open_uploads(self) -> tuple[OpenUpload, ...] | Unseen:
+    def open_uploads(self) -> tuple[OpenUpload, ...] | UploadsUnlisted:
         """List open multipart uploads; Unseen if that is impossible.
 
         A process that is killed leaves them. No other listing shows them.

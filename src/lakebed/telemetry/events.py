@@ -1,4 +1,4 @@
-"""Events as values. An event owns its log line, its metrics and its health signs.
+"""Events as values. An event owns its log line, its metrics and its health changes.
 
 Code that emits one knows no logger, no metric and no page.
 """
@@ -98,8 +98,8 @@ class Event:
         """Return its updates of metrics."""
         return ()
 
-    def signs(self) -> Iterable[HealthChange]:
-        """Return its signs of a pipeline's or table's health."""
+    def health_changes(self) -> Iterable[HealthChange]:
+        """Return its changes of a pipeline's or table's health."""
         return ()
 
 
@@ -220,8 +220,8 @@ class StepFailed(Event, level=Level.ERROR):
         labels = {self.kind.value: self.who, "code": self.code}
         yield Count(f"{PROGRAM[self.kind]}_step_failures_total", 1, labels)
 
-    def signs(self) -> Iterable[HealthChange]:
-        """Yield a sign that the pipeline or table is failing."""
+    def health_changes(self) -> Iterable[HealthChange]:
+        """Yield the health change: the pipeline or table is failing."""
         ended = self.next_try_secs is None
         part = HealthPart(self.kind, self.who)
         yield HealthChange(Mark.AILING, part, code=self.code, reason=self.error, ended=ended)
@@ -242,8 +242,8 @@ class StepFinished(Event, level=Level.TRACE):
         """Record its time."""
         yield step_taken(HealthPart(self.kind, self.who))
 
-    def signs(self) -> Iterable[HealthChange]:
-        """Yield a sign that the pipeline or table is healthy."""
+    def health_changes(self) -> Iterable[HealthChange]:
+        """Yield the health change: the pipeline or table is healthy."""
         yield HealthChange(Mark.WELL, HealthPart(self.kind, self.who))
 
 
@@ -265,8 +265,8 @@ class LastStepTaken(Event, level=Level.TRACE):
 
     says = "{who}: no more steps follow"
 
-    def signs(self) -> Iterable[HealthChange]:
-        """Yield a sign that nothing more is expected."""
+    def health_changes(self) -> Iterable[HealthChange]:
+        """Yield the health change: nothing more is expected."""
         yield HealthChange(Mark.OVER, HealthPart(self.kind, self.who))
 
 

@@ -1,4 +1,4 @@
-"""The health of pipelines and tables, from the signs of events.
+"""The health of pipelines and tables, from the health changes of events.
 
 A part is unhealthy if its last step failed, if it ended with an error, if penguin has stopped one
 of its pipelines, or if it is stuck: no step has ended for a long time, and no batch is running.
@@ -36,7 +36,7 @@ class HealthPart:
 
 
 class Mark(StrEnum):
-    """The meaning of a sign."""
+    """The meaning of a health change."""
 
     WORKING = "working"
     """A batch is running, for as long as it takes."""

@@ -164,7 +164,7 @@ def observed(
             metrics.record(measure)
 
     def heeded(event: Event) -> None:
-        for sign in event.signs():
+        for sign in event.health_changes():
             health.note(sign)
 
     listeners: tuple[Emit, ...] = (log, measured, heeded)

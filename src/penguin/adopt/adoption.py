@@ -29,9 +29,9 @@ from lakebed.units import plural
 from penguin.adopt.folder import (
     NOT_PARQUET,
     AdoptedFolder,
+    AdoptOptions,
     FileRecord,
     Survey,
-    Wanted,
     note,
     values_of,
 )
@@ -147,7 +147,7 @@ class Adopter:
     """Turns one folder into a table."""
 
     settings: TableSettings
-    wanted: Wanted
+    wanted: AdoptOptions
     store: Store
     clock: Clock
     concurrent: int = CONCURRENT

@@ -27,7 +27,7 @@ LONG_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class AdoptOptions:
     """The options of the command that adopts a folder."""
 
     partition_columns: tuple[str, ...] | None = None

@@ -39,7 +39,7 @@ from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader, Store
 from lakebed.types import Evolution
-from penguin.adopt.folder import FileRecord, SchemaUse, Survey, Wanted
+from penguin.adopt.folder import AdoptOptions, FileRecord, SchemaUse, Survey
 from penguin.foreign.rules import as_the_table_sees_it, why_no_partitions
 from penguin.model.backlog import Candidate, ForeignFile, LeftOut
 from penguin.model.commit import EntryRefused
@@ -72,7 +72,7 @@ class NewTable:
     """By schema key, the columns that readers take from the files."""
 
 
-def new_table(survey: Survey, wanted: Wanted, settings: TableSettings) -> NewTable:
+def new_table(survey: Survey, wanted: AdoptOptions, settings: TableSettings) -> NewTable:
     """Decide the table's schema and which file schemas it refuses; FolderUnfit if there is none.
 
     Types of partition columns are those given, else those of such columns in the files, else
@@ -122,7 +122,7 @@ def _with(
     return decision if isinstance(decision, EntryRefused) else decision.table.schema
 
 
-def _partition_columns(survey: Survey, wanted: Wanted) -> tuple[str, ...]:
+def _partition_columns(survey: Survey, wanted: AdoptOptions) -> tuple[str, ...]:
     """Return the given partition columns, or those of most files."""
     names = wanted.partition_columns
     if names is None:
@@ -134,7 +134,7 @@ def _partition_columns(survey: Survey, wanted: Wanted) -> tuple[str, ...]:
 
 
 def _partition_field(
-    name: str, uses: Sequence[SchemaUse], survey: Survey, wanted: Wanted
+    name: str, uses: Sequence[SchemaUse], survey: Survey, wanted: AdoptOptions
 ) -> DeltaField:
     kind = wanted.partition_types.get(name)
     inside = (by_name(use.schema).get(name) for use in uses)

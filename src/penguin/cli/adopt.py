@@ -15,7 +15,7 @@ from lakebed.terminal.console import first, picked
 from lakebed.types import FieldType
 from lakebed.units import in_words, is_are, plural
 from penguin.adopt.adoption import Adopter, Adoption
-from penguin.adopt.folder import Wanted
+from penguin.adopt.folder import AdoptOptions
 from penguin.cli.app import LEFT_OUT, TableCall
 from penguin.model.backlog import LeftOut
 from penguin.model.settings import TableSettings
@@ -56,7 +56,7 @@ def adopt(
     settings = _settings(call, place)
     call.who = place
     columns = columns or PartitionColumns.of_template(settings.partition_template)
-    wanted = Wanted(
+    wanted = AdoptOptions(
         partition_columns=None if columns is None else columns.names,
         partition_types={} if columns is None else columns.types,
         infer_types=infer_types,

@@ -75,7 +75,7 @@ DELTA_DEFAULT = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expired:
+class ExpiredFiles:
     """Log files that may be removed, in the order of removal."""
 
     files: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def log_retention(configuration: Mapping[str, str]) -> timedelta | None:
     return DELTA_DEFAULT if text is None else parse_interval(text)
 
 
-def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: datetime) -> Expired:
+def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: datetime) -> ExpiredFiles:
     """Choose the log files that may be removed.
 
     Times are the store's. Its newest file bounds the current time, so a clock of ours that is ahead
@@ -108,14 +108,14 @@ def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: dateti
     since = min(now, max((file.modified for file in files), default=now)) - keep_for
     versions = segment.versions_in(files)
     if not versions:
-        return Expired()
+        return ExpiredFiles()
     # The first version to keep. All later ones stay, too, at any age.
     stays = next((n for n in sorted(versions) if versions[n].modified >= since), max(versions))
     base = segment.newest(
         (checkpoint for checkpoint in segment.checkpoints(files) if checkpoint.is_classic), stays
     )
     if base is None:
-        return Expired()
+        return ExpiredFiles()
     old = sorted(
         (number, file.path)
         for file in files
@@ -125,7 +125,7 @@ def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: dateti
     )
     gone = {path for _, path in old}
     left = [number for number in versions if versions[number].path not in gone]
-    return Expired(
+    return ExpiredFiles(
         files=tuple(path for _, path in old),
         versions=len(versions) - len(left),
         first=min(left, default=None),
@@ -246,7 +246,7 @@ class Maintenance:
         if expired.versions and expired.first is not None:
             self.emit(LogCleanedUp(table=self.table, first=expired.first, removed=expired.versions))
 
-    def _remove(self, expired: Expired, table: WritableTable, store: Store) -> None:
+    def _remove(self, expired: ExpiredFiles, table: WritableTable, store: Store) -> None:
         """Remove log files once all that replaces them is readable and synced."""
         if expired.base is None or not expired.files:
             return

@@ -220,7 +220,7 @@ class PipelineStopped(
                 labels = {"pipeline": self.pipeline, "code": code}
                 yield self.reading("penguin_pipeline_stopped", value, **labels)
 
-    def signs(self) -> Iterable[HealthChange]:
+    def health_changes(self) -> Iterable[HealthChange]:
         """Report that the table is unhealthy."""
         yield HealthChange(Mark.HALTED, self.part, self.pipeline, self.code, self.error)
 
@@ -237,12 +237,12 @@ class PipelineResumed(TableEvent, says="pipeline {pipeline} continues"):
         labels = {"pipeline": self.pipeline, "code": self.code}
         yield self.reading("penguin_pipeline_stopped", 0, **labels)
 
-    def signs(self) -> Iterable[HealthChange]:
+    def health_changes(self) -> Iterable[HealthChange]:
         """Report that the pipeline is healthy again."""
         yield HealthChange(Mark.MENDED, self.part, self.pipeline)
 
 
-class FilesWaitTooLong(TableEvent, level=Level.ERROR, says="{danger}"):
+class FilesAtRisk(TableEvent, level=Level.ERROR, says="{danger}"):
     """Files have been waiting so long that a VACUUM may soon delete them."""
 
     since: str
@@ -254,18 +254,18 @@ class FilesWaitTooLong(TableEvent, level=Level.ERROR, says="{danger}"):
         """Show it."""
         yield self.reading("penguin_files_in_danger", 1)
 
-    def signs(self) -> Iterable[HealthChange]:
+    def health_changes(self) -> Iterable[HealthChange]:
         """Report that the table is unhealthy."""
         yield HealthChange(Mark.HALTED, self.part, VACUUM, "files_wait_too_long", self.sentence())
 
 
-class FilesWaitNoLonger(TableEvent, says="no file is waiting too long any more"):
+class FilesNoLongerAtRisk(TableEvent, says="no file is waiting too long any more"):
     """No file is waiting too long any more."""
 
     def measures(self) -> Iterable[Measure]:
         """Show it."""
         yield self.reading("penguin_files_in_danger", 0)
 
-    def signs(self) -> Iterable[HealthChange]:
+    def health_changes(self) -> Iterable[HealthChange]:
         """Report that the table is healthy again."""
         yield HealthChange(Mark.MENDED, self.part, VACUUM)

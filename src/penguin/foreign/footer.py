@@ -306,7 +306,7 @@ DYING_SECS = 5.0
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 
-class Trial:
+class FooterProcess:
     """A process that reads the footers it is sent; if it dies, the next question starts another."""
 
     def __init__(self, *command: str, patience: float = PATIENCE_SECS) -> None:
@@ -370,7 +370,7 @@ class Trial:
 
 
 # Without the working directory on its path: a module there may have a library's name.
-TRIAL = Trial(sys.executable, "-P", "-m", "penguin.foreign.footer")
+TRIAL = FooterProcess(sys.executable, "-P", "-m", "penguin.foreign.footer")
 """Shared by all tables; started by the first question and ended with the program."""
 atexit.register(TRIAL.close)
 

@@ -22,7 +22,7 @@ from penguin.backlog.redo_conflicts import (
     why_not_taken_out,
 )
 from penguin.backlog.table_view import delete_metas
-from penguin.committer import Committer, PlanOvertaken
+from penguin.committer import Committer, PlanOutdated
 from penguin.delta.table import Log, WritableTable
 from penguin.held import HeldFiles, read_held, record_discarded, releasable, sort_out
 from penguin.model.commit import CommitPlan, TransactionUpdate
@@ -193,7 +193,7 @@ class HeldFileOperations(TableOperation):
             before(plan, held_files.held)
             try:
                 version = committer.carry_out(plan).version
-            except PlanOvertaken:
+            except PlanOutdated:
                 continue
             settled = {*plan.released, *plan.discarded}
             delete_metas(self.store, tuple(held_meta(name) for name in settled))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.rewrite.transaction import MOST_WAITS, TRIES, Overtaken, PromotionPending
+from blizzard.rewrite.transaction import MOST_WAITS, TRIES, PromotionPending, RewriteConflict
 from tests.support.builders import entries
 from tests.support.compactions import Crowded, crowded
 from tests.support.erasures import FIELDS
@@ -85,7 +85,7 @@ def test_whoever_is_overtaken_all_the_time_is_told(desk, order):
         desk.ingest()
         desk.optimize()
 
-    with pytest.raises(Overtaken, match="try again"):
+    with pytest.raises(RewriteConflict, match="try again"):
         order(desk, RewriteRace(after=other, times=TRIES))
     assert {0, 1, 10, 11} < set(desk.ids())
     assert "erase" not in {one.kind for one in entries(desk.table)}

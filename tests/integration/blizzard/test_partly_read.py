@@ -9,7 +9,7 @@ import pytest
 
 from blizzard.discover.filter import next_try
 from blizzard.events import SourceFileFailed
-from blizzard.repair.retry import Present
+from blizzard.repair.retry import PresentSources
 from lakebed.clock import Clock
 from lakebed.documents.records import FailureStage
 from lakebed.storage.store import Reader, Store
@@ -335,7 +335,7 @@ def test_a_file_that_ends_where_reading_stopped_is_done(desk):
 
 def present_of(desk):
     reader = Reader(str(desk.landing), no_options())
-    return Present(uris={"default": str(desk.landing)}, open=lambda _name: reader)
+    return PresentSources(uris={"default": str(desk.landing)}, open=lambda _name: reader)
 
 
 def test_a_death_at_any_call_leaves_every_row_once(tmp_path):

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blizzard.worker.output.encoding import ColumnsUnknown, logical_schema
-from lakebed.columns.column_mapping import FIELD_ID, ColumnMapping, InFiles
+from lakebed.columns.column_mapping import FIELD_ID, ColumnMapping, PhysicalField
 from tests.support.compactions import Crowded, crowded
 from tests.support.mapped import added, field, in_files, make_mapped, struct
 from tests.support.promotions import ID
@@ -129,7 +129,7 @@ def test_new_content_takes_the_place_of_rows(desk: Crowded) -> None:
 
 
 def test_a_file_that_names_a_column_otherwise_is_not_taken_for_one_without_it() -> None:
-    columns: ColumnMapping = {("id",): InFiles("col-1", 1)}
+    columns: ColumnMapping = {("id",): PhysicalField("col-1", 1)}
     other = pa.schema([pa.field("x", pa.int64(), metadata={FIELD_ID: b"1"})])
     with pytest.raises(ColumnsUnknown, match="under a name that its mapping does not have"):
         logical_schema(other, columns)

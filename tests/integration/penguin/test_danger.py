@@ -17,10 +17,10 @@ from lakebed.telemetry.metrics_server import observed
 from lakebed.types import DiscoverBy, Handoff
 from penguin.delta.table import WritableTable
 from penguin.events.backlog import (
+    FilesAtRisk,
     FilesIgnored,
     FilesLeftOut,
-    FilesWaitNoLonger,
-    FilesWaitTooLong,
+    FilesNoLongerAtRisk,
 )
 from penguin.telemetry import METRICS
 from tests.support.foreign import DAY, Directory, Visitor, name_at
@@ -53,7 +53,7 @@ def broken(table: Directory, age: float = LONG) -> str:
 
 
 def alarms(penguin) -> int:
-    return len(penguin.told(FilesWaitTooLong))
+    return len(penguin.told(FilesAtRisk))
 
 
 def test_a_file_of_another_program_that_is_left_out_for_too_long_raises_one_alarm(table):
@@ -62,13 +62,13 @@ def test_a_file_of_another_program_that_is_left_out_for_too_long_raises_one_alar
     penguin = table.penguin()
     for _ in range(3):
         penguin.drain()
-    (alarm,) = penguin.told(FilesWaitTooLong)
+    (alarm,) = penguin.told(FilesAtRisk)
     since = datetime.fromtimestamp(table.hands.at - LONG, UTC)
     assert (alarm.since, alarm.retention_secs) == (since.isoformat(), 14 * DAYS)
     table.file(2, path=path)
     penguin.drain()
     assert table.ids() == [1, 2]
-    assert len(penguin.told(FilesWaitNoLonger)) == 1
+    assert len(penguin.told(FilesNoLongerAtRisk)) == 1
 
 
 def test_before_half_of_the_retention_there_is_no_alarm(table):
@@ -171,10 +171,10 @@ def test_an_entry_that_is_not_handed_off_for_too_long_raises_it(tmp_path):
     penguin = Penguin(table, clock=_later(entry, days=8))
     for _ in range(2):
         penguin.step()
-    assert [type(event).__name__ for event in penguin.events].count("FilesWaitTooLong") == 1
+    assert [type(event).__name__ for event in penguin.events].count("FilesAtRisk") == 1
     ring(table, entry)
     penguin.drain()
-    assert [type(event).__name__ for event in penguin.events].count("FilesWaitNoLonger") == 1
+    assert [type(event).__name__ for event in penguin.events].count("FilesNoLongerAtRisk") == 1
 
 
 def test_an_entry_without_files_has_nothing_that_a_vacuum_could_take(tmp_path):
@@ -185,7 +185,7 @@ def test_an_entry_without_files_has_nothing_that_a_vacuum_could_take(tmp_path):
         table, options={"partition_columns": ("name",)}, clock=_later(entry, days=8)
     ).drain()
     assert penguin.codes == {"events": "schema_refused"}
-    assert not any(isinstance(event, FilesWaitTooLong) for event in penguin.events)
+    assert not any(isinstance(event, FilesAtRisk) for event in penguin.events)
 
 
 def _later(entry, *, days: int) -> Clock:

@@ -19,7 +19,7 @@ from lakebed.types import Evolution, Handoff
 from penguin.cli.app import app
 from penguin.committer import NOT_MOVED
 from penguin.delta.table import Log
-from penguin.events.backlog import FilesWaitTooLong
+from penguin.events.backlog import FilesAtRisk
 from penguin.operate.release import HeldFileOperations, NotHeld
 from penguin.pipeline import TableRun
 from tests.support import penguin_commands
@@ -291,8 +291,8 @@ def test_the_alarm_stays_while_a_pipeline_that_stopped_hides_what_waits(table):
     table.journal().write(table.journal().entry(previous="0" * 64))
     running.step()
     kinds = [type(event).__name__ for event in running.events]
-    assert (running.codes, kinds.count("FilesWaitTooLong")) == ({"events": "journal_broken"}, 1)
-    assert "FilesWaitNoLonger" not in kinds
+    assert (running.codes, kinds.count("FilesAtRisk")) == ({"events": "journal_broken"}, 1)
+    assert "FilesNoLongerAtRisk" not in kinds
 
 
 def test_files_that_wait_too_long_raise_one_alarm_until_they_are_in(table):
@@ -302,12 +302,12 @@ def test_files_that_wait_too_long_raise_one_alarm_until_they_are_in(table):
     for _ in range(3):
         running.step()
     kinds = [type(event).__name__ for event in running.events]
-    assert kinds.count("FilesWaitTooLong") == 1
-    (alarm,) = (event for event in running.events if isinstance(event, FilesWaitTooLong))
+    assert kinds.count("FilesAtRisk") == 1
+    (alarm,) = (event for event in running.events if isinstance(event, FilesAtRisk))
     assert "14 days" in alarm.sentence()
     widen(table)
     running.drain()
-    assert [type(event).__name__ for event in running.events].count("FilesWaitNoLonger") == 1
+    assert [type(event).__name__ for event in running.events].count("FilesNoLongerAtRisk") == 1
 
 
 class Later(Clock):

@@ -12,7 +12,7 @@ from lakebed.documents.parquet_footer import TAIL
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter
-from penguin.adopt.folder import Wanted
+from penguin.adopt.folder import AdoptOptions
 from penguin.model.settings import TableSettings
 from penguin.upkeep.vacuum import NestedTables
 from tests.support.s3 import options, put_key, store
@@ -29,7 +29,7 @@ def parquet(*ids: int) -> bytes:
 def adopter(opened: Store, **wanted: Any) -> Adopter:
     return Adopter(
         settings=TableSettings(name="t", table_uri=opened.uri),
-        wanted=Wanted(**wanted),
+        wanted=AdoptOptions(**wanted),
         store=opened,
         clock=Clock(),
         segment=4,

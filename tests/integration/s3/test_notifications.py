@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from blizzard.cli.app import app
 from blizzard.config.load import load
-from blizzard.events import FilesFoundBy, FilesNoticed, QueueFailed
+from blizzard.events import FilesDiscovered, FilesNoticed, QueueFailed
 from blizzard.model.settings import QueueSettings
 from blizzard.notices.queue import QueueMissing, QueueUnavailable
 from blizzard.notices.sqs import SqsQueue
@@ -69,7 +69,7 @@ class Run:
         return counted(list(self.events)).get(kind, 0)
 
     def found_by_notice(self) -> int:
-        return sum(each.notice for each in self.said(FilesFoundBy))
+        return sum(each.notice for each in self.said(FilesDiscovered))
 
 
 @dataclass
@@ -249,7 +249,7 @@ def test_a_queue_that_is_not_there_is_told_and_files_are_found_by_listing(lake: 
     failed = run.said(QueueFailed)[0]
     assert failed.code == "queue_missing"
     assert "check its URL" in failed.sentence()
-    assert sum(each.sweep for each in run.said(FilesFoundBy)) == 1
+    assert sum(each.sweep for each in run.said(FilesDiscovered)) == 1
 
 
 def test_the_queue_says_what_is_wrong_in_our_words(lake: Lake):

@@ -24,7 +24,7 @@ from blizzard.model.stores import (
     source_uris_of,
 )
 from blizzard.pipeline_log import PipelineLog
-from blizzard.repair.retry import FailedSearch, FailedSources, Present
+from blizzard.repair.retry import FailedSearch, FailedSources, PresentSources
 from lakebed.clock import Clock
 from lakebed.errors import printable
 from lakebed.terminal.call import FAILED, refuse
@@ -156,7 +156,8 @@ def _retry(
     settings: PipelineSettings, wanted: frozenset[str] | None, *, same_lines: bool
 ) -> tuple[FailedSources, int | None]:
     places = {source.name: source_location(source) for source in settings.sources}
-    present = Present(uris=source_uris_of(settings), open=lambda name: open_reader(places[name]))
+    uris = source_uris_of(settings)
+    present = PresentSources(uris=uris, open=lambda name: open_reader(places[name]))
     store = open_table(settings, open_store)
     if store is None:
         return FailedSources(unknown=wanted or frozenset()), None

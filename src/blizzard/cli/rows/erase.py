@@ -18,7 +18,7 @@ from blizzard.rewrite.remaining_copies import (
     CopyReason,
     OtherFile,
     RemainingCopies,
-    SourceLeft,
+    RemainingSource,
     WhyNotSearched,
     remaining_copies,
 )
@@ -232,7 +232,7 @@ def _not_searched(left: RemainingCopies) -> Iterator[str]:
             yield from _first(some)
 
 
-def _source(one: SourceLeft) -> str:
+def _source(one: RemainingSource) -> str:
     known = {True: "", False: "; it is gone"}
     presence = "; it may be gone" if one.is_there is None else known[one.is_there]
     return f"{one.uri}: {plural(one.rows, 'line')}{presence}"

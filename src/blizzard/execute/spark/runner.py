@@ -47,7 +47,7 @@ from blizzard.execute.spark.session import (
     local_cores,
     start,
 )
-from blizzard.model.progress import Instruction, Overseer, Progress, Report
+from blizzard.model.progress import Instruction, Progress, Report, Supervisor
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
@@ -91,8 +91,8 @@ class SparkRunner:
         self._unreached = unreached
         self._said = said
         self._told_unreached = False
-        self._overseers: dict[str, Overseer] = {}
-        """The overseer of each pipeline's running job."""
+        self._overseers: dict[str, Supervisor] = {}
+        """The supervisor of each pipeline's running job."""
         self._lock = threading.Lock()
         self._jobs: dict[str, set[str]] = {}
         """The units of each running job that have reported, before reading anything."""
@@ -121,7 +121,7 @@ class SparkRunner:
         """
         session, server = self._started()
         pipeline = work.marks["pipeline"]
-        self._overseers[pipeline] = Overseer(work.bounds, work.clock.seconds)
+        self._overseers[pipeline] = Supervisor(work.bounds, work.clock.seconds)
         job = SparkJob(
             name=secrets.token_hex(8),
             pipeline=pipeline,
@@ -188,8 +188,8 @@ class SparkRunner:
 
     def _instruction(self, unit: str, progress: Progress) -> Instruction:
         """Return the instruction for a unit (`pipeline/unit`)."""
-        overseer = self._overseers.get(unit.partition("/")[0])
-        return Instruction.GO_ON if overseer is None else overseer.answer(unit, progress)
+        supervisor = self._overseers.get(unit.partition("/")[0])
+        return Instruction.GO_ON if supervisor is None else supervisor.answer(unit, progress)
 
     def _notice_silence(self, reached: Sequence[bool], server: ProgressServer) -> None:
         """Report once if no unit of a job could reach the driver."""

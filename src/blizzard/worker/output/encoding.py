@@ -14,7 +14,7 @@ from lakebed.columns.column_mapping import (
     FIELD_ID,
     ColumnMapping,
     FieldPath,
-    InFiles,
+    PhysicalField,
     field_id,
     format_path,
     path_in_files,
@@ -204,7 +204,7 @@ def _physical(
     renamed: list[pa.Field[Any]] = []
     for field in fields:
         path = (*above, field.name)
-        found = columns.get(path) or InFiles(field.name, field_id(path))
+        found = columns.get(path) or PhysicalField(field.name, field_id(path))
         ids = {FIELD_ID: str(found.id).encode()}
         kind = _retyped(field.type, path, lambda inside, at: _physical(inside, at, columns))
         renamed.append(pa.field(found.name, kind, field.nullable, metadata=ids))

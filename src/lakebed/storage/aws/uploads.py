@@ -50,25 +50,25 @@ class OpenUpload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unseen:
+class UploadsUnlisted:
     """Open uploads cannot be listed here."""
 
     why: str
     """The reason and the way out."""
 
 
-def open_uploads(uri: str, options: StorageOptions) -> tuple[OpenUpload, ...] | Unseen:
+def open_uploads(uri: str, options: StorageOptions) -> tuple[OpenUpload, ...] | UploadsUnlisted:
     """Return the open uploads below a location; stores other than S3 and Google have none.
 
     Azure discards uncompleted uploads after a week.
     """
     kind = place_of(uri).scheme
     if kind == "gs":
-        return Unseen(why=GOOGLE)
+        return UploadsUnlisted(why=GOOGLE)
     if kind != "s3":
         return ()
     if find_spec("botocore") is None:
-        return Unseen(why=NOT_INSTALLED)
+        return UploadsUnlisted(why=NOT_INSTALLED)
     from lakebed.storage.aws.clients import AwsError, AwsFault  # noqa: PLC0415 - botocore
 
     try:
@@ -76,9 +76,9 @@ def open_uploads(uri: str, options: StorageOptions) -> tuple[OpenUpload, ...] | 
             return tuple(_listed(client, uri))
     except AwsError as error:
         if error.fault is AwsFault.DENIED:
-            return Unseen(why=DENIED.format(error.code))
+            return UploadsUnlisted(why=DENIED.format(error.code))
         if error.code in _UNABLE_CODES:
-            return Unseen(why=UNABLE.format(error.code))
+            return UploadsUnlisted(why=UNABLE.format(error.code))
         raise _unavailable(error.code, uri) from error
 
 

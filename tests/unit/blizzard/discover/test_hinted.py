@@ -12,7 +12,7 @@ import pytest
 
 from blizzard.discover.hinted import MOST_HEADS
 from blizzard.discover.schedule import Pace
-from blizzard.events import FilesFoundBy, FilesNoticed
+from blizzard.events import FilesDiscovered, FilesNoticed
 from blizzard.model.notices import Hint
 from blizzard.model.settings import ListingLimits, RollingPolicy, Sizing
 from blizzard.model.source.form import split
@@ -146,7 +146,9 @@ def test_a_hinted_file_is_found_between_two_looks_and_alone(site: Site):
     site.bench.hands.at += HOUR
     assert site.step()
     assert site.ingested() == ["b.ndjson", "a.ndjson"]
-    ways = [(one.notice, one.sweep) for one in site.bench.events if isinstance(one, FilesFoundBy)]
+    ways = [
+        (one.notice, one.sweep) for one in site.bench.events if isinstance(one, FilesDiscovered)
+    ]
     assert ways == [(1, 0), (0, 1)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from blizzard.events import BatchCutShort
-from blizzard.model.progress import Bounds, Instruction, Overseer, Progress, instruction
+from blizzard.model.progress import Bounds, Instruction, Progress, Supervisor, instruction
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.progress import ProgressChannel, ProgressClient, ProgressServer
@@ -200,14 +200,14 @@ def test_a_batch_in_which_nothing_was_read_in_time_is_done_again_without_a_bound
 def test_the_age_counts_from_the_first_word_and_whoever_says_it_goes_on() -> None:
     """HOLES W29: Spark may need longer to begin than a batch may take."""
     hands = Hands()
-    overseer = Overseer(Bounds(seconds=10), hands.seconds)
+    supervisor = Supervisor(Bounds(seconds=10), hands.seconds)
     hands.at += 1_000
 
-    assert overseer.answer("p/1", Progress()) is Instruction.GO_ON
+    assert supervisor.answer("p/1", Progress()) is Instruction.GO_ON
     hands.at += 10
-    assert overseer.answer("p/2", Progress()) is Instruction.GO_ON
+    assert supervisor.answer("p/2", Progress()) is Instruction.GO_ON
     hands.at += 0.1
-    assert overseer.answer("p/1", Progress()) is Instruction.HAND_IN
+    assert supervisor.answer("p/1", Progress()) is Instruction.HAND_IN
     assert instruction(Bounds(), age=10**9, failed=10**9) is Instruction.GO_ON
     assert instruction(Bounds(seconds=1, failures=2), age=5, failed=2) is Instruction.STOP
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from blizzard.events import BatchCutShort, UnitsLeft
+from blizzard.events import BatchCutShort, UnitsNotRun
 from blizzard.execute.runner import RunFailed, WorkersDied
-from blizzard.model.progress import Bounds, Overseer
+from blizzard.model.progress import Bounds, Supervisor
 from blizzard.model.settings import RollingPolicy
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.outcomes import TooManyFailures
@@ -101,12 +101,12 @@ def test_tasks_that_run_at_the_same_time_exceed_the_limit_by_one_file_each(tmp_p
     """HOLES W30: a task tells of a failure at once, and hears whether another one is allowed."""
     tasks, limit = 4, 3
     hands = Hands()
-    overseer = Overseer(Bounds(failures=limit), hands.seconds)
+    supervisor = Supervisor(Bounds(failures=limit), hands.seconds)
     server = ProgressServer(
         "127.0.0.1",
         stop_requested=lambda: False,
         heard=lambda *_: None,
-        instruction=overseer.answer,
+        instruction=supervisor.answer,
     )
     for number in range(tasks):
         for bad in range(10):
@@ -166,7 +166,7 @@ def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
 
     assert not first.complete
     assert 0 < first.rows < 1_000
-    assert "not run and left to the next batch: 2 units" in bench.said(UnitsLeft)[0].sentence()
+    assert "not run and left to the next batch: 2 units" in bench.said(UnitsNotRun)[0].sentence()
     assert not bench.said(BatchCutShort), "it was not its age"
     assert pipeline.step(), "what is left waits for no trigger"
     assert ids(bench.table) == list(range(1_000))

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.events import ColumnsFound, JobSplit, UnitsLeft
+from blizzard.events import ColumnsFound, JobSplit, UnitsNotRun
 from blizzard.execute.runner import RunFailed, WorkersDied
 from blizzard.model.settings import DecodeLimits, RollingPolicy, Sizing
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
@@ -188,7 +188,7 @@ def test_a_cluster_that_is_gone_while_units_run_again_leaves_what_was_read(
     bench.pipeline().step()
     assert [row["id"] for row in table(bench)] == [1, 2][: 1 + others]
     assert table(bench)[0][RESCUED] == '{"n":1}'
-    (left,) = bench.said(UnitsLeft)
+    (left,) = bench.said(UnitsNotRun)
     assert "not run again with new columns" in left.sentence()
     assert "1 unit: Spark is gone" in left.sentence()
 

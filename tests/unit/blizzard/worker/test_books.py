@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blizzard.execute.merge import settle
-from blizzard.model.progress import Overseer
+from blizzard.model.progress import Supervisor
 from blizzard.model.settings import DecodeLimits, QuarantineLimits, Sizing
 from blizzard.model.source.file import cut
 from blizzard.model.source.form import Form
@@ -16,7 +16,7 @@ from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.lines import CombinedFiles, Decoded
-from blizzard.worker.position import Miscounted, require_explained
+from blizzard.worker.position import CountMismatch, require_explained
 from blizzard.worker.unit import run_unit
 from lakebed.documents.records import Failure, FailureStage
 from lakebed.types import SourceFormat
@@ -177,13 +177,13 @@ class WithDecoder(InProcessRunner):
     make_decoder: Callable[..., Decoder] = Decoder
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        overseer = Overseer(work.bounds, work.clock.seconds)
+        supervisor = Supervisor(work.bounds, work.clock.seconds)
         return [
             run_unit(
                 each,
                 work,
                 self.stores(work),
-                Near(overseer, each.name),
+                Near(supervisor, each.name),
                 make_decoder=self.make_decoder,
             )
             for each in units
@@ -260,5 +260,5 @@ def test_a_byte_order_mark_that_is_a_member_of_its_own_is_still_at_the_beginning
 def test_what_the_text_shows_to_be_blank_is_held_against_what_is_said_to_be() -> None:
     (decoded,) = Decoder(builders.ID_AND_NAME).decode([b"\n" + good(1) + b"\n"])
     require_explained(decoded)
-    with pytest.raises(Miscounted, match="of 2 lines, 1 gave a row and 0 gave none"):
+    with pytest.raises(CountMismatch, match="of 2 lines, 1 gave a row and 0 gave none"):
         require_explained(replace(decoded, rowless=np.empty(0, np.int64)))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakebed.errors import StoreDenied, StoreUnavailable
-from lakebed.storage.aws.uploads import Unseen, client_settings, last_written
+from lakebed.storage.aws.uploads import UploadsUnlisted, client_settings, last_written
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from tests.support.answering import Answering, error
@@ -24,7 +24,7 @@ def s3(place: Answering) -> Store:
 def why(store: Store) -> str:
     """Return why uploads cannot be seen; every such sentence tells the way out."""
     found = store.open_uploads()
-    assert isinstance(found, Unseen)
+    assert isinstance(found, UploadsUnlisted)
     assert "AbortIncompleteMultipartUpload" in found.why
     return found.why
 

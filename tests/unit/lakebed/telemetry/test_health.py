@@ -39,7 +39,7 @@ class Watched(Health):
 
     def hears(self, *events) -> "Watched":
         for event in events:
-            for sign in event.signs():
+            for sign in event.health_changes():
                 self.note(sign)
         return self
 

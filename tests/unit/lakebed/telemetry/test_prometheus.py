@@ -181,7 +181,7 @@ def test_the_measures_of_every_event_are_declared(kind: type[Event]):
         for measure in event.measures():
             metrics.record(measure)
         assert event.sentence()
-        list(event.signs())
+        list(event.health_changes())
 
 
 def test_every_metric_is_moved_by_an_event():

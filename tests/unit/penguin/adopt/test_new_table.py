@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penguin.adopt.folder import SchemaUse, Survey, Wanted
+from penguin.adopt.folder import AdoptOptions, SchemaUse, Survey
 from penguin.adopt.new_table import NewTable, new_table
 from penguin.model.settings import TableSettings
 
@@ -31,7 +31,7 @@ def made_of(*schemas: tuple[dict[str, Any], int]) -> NewTable:
         key = str(place)
         use = SchemaUse(key=key, schema=schema, files=files, example=f"{place}.parquet")
         survey.schemas[key] = use
-    return new_table(survey, Wanted(), SETTINGS)
+    return new_table(survey, AdoptOptions(), SETTINGS)
 
 
 def types(found: NewTable) -> dict[str, Any]:
