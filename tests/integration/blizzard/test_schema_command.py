@@ -188,6 +188,19 @@ def test_the_files_that_wait_say_their_columns(tmp_path: Path) -> None:
     assert desk.run("infer").stdout == done.stdout, "nothing is written by a look"
 
 
+def test_a_long_path_is_broken_after_a_dot(tmp_path: Path) -> None:
+    names = [f"a_name_of_some_length_{number}" for number in range(5)]
+    value: Any = 1
+    for name in reversed(names):
+        value = {name: value}
+    desk = Table(tmp_path, None)
+    desk.land("a.ndjson", {"id": 1, **value})
+    desk.ingest()
+    shown = desk.run("show").stdout
+    assert max(map(len, shown.splitlines())) <= WIDTH, shown
+    assert all(f"{name}." in shown for name in names[:-1])
+
+
 def test_hints_and_the_path_decide_about_the_columns_that_they_name(tmp_path: Path) -> None:
     hints = [{"name": "id", "type": "string"}, {"name": "late", "type": "date"}]
     by = {"partition_by": {"prefix_template": "date=%Y-%m-%d"}}

@@ -3,6 +3,7 @@
 `promote` fills a column from `_rescued` for rows that are already in the table.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -41,7 +42,7 @@ from lakebed.deltalog import tables
 from lakebed.journal import JournalReader
 from lakebed.storage.options import ObjectFacts
 from lakebed.terminal.call import Confirmed, refuse
-from lakebed.terminal.console import Line, Table, Verbatim, more, picked, second
+from lakebed.terminal.console import Line, Table, Verbatim, more, picked, second, text_width
 from lakebed.terminal.program import program
 from lakebed.units import plural
 from penguin.rules import reasons_to_hold
@@ -286,7 +287,7 @@ def column_lines(settings: PipelineSettings, found: PresentColumns) -> Iterator[
     if not found.columns:
         yield "  the first batch infers the columns; see blizzard schema infer"
         return
-    rows = [(one.path, one.type, _origin(one)) for one in found.columns]
+    rows = [(_path_lines(one.path), one.type, _origin(one)) for one in found.columns]
     yield Table(("column", "type", "where from"), rows)
     for dropped in (False, True):
         some = [one for one in found.unmapped if one.dropped is dropped]
@@ -304,7 +305,7 @@ def difference_lines(
     count = plural(len(differences), "difference")
     yield f"pipeline {settings.name}: {count} from {settings.sink.table_uri}"
     if differences:
-        rows = [(one.path, one.present, one.journal, one.table) for one in differences]
+        rows = [(_path_lines(one.path), one.present, one.journal, one.table) for one in differences]
         yield Table(("column", "next files", "journal", "table"), rows)
     if not held:
         yield "penguin would commit the next files"
@@ -313,6 +314,16 @@ def difference_lines(
     yield from (f"  {reason}" for reason in held)
     yield "declare the fields as the table has them, change tables.*.schema_evolution,"
     yield "or write to another table; penguin held shows what is already held"
+
+
+def _path_lines(path: str) -> list[str]:
+    """Break a path after dots into lines of at most half the width of the output."""
+    lines = [""]
+    for name in re.split(r"(?<=\.)", path):
+        if lines[-1] and len(lines[-1] + name) > text_width() // 2:
+            lines.append("  ")
+        lines[-1] += name
+    return lines
 
 
 def _origin(one: ColumnReport) -> str:
@@ -334,7 +345,11 @@ def _unmapped(settings: PipelineSettings, some: Sequence[Unmapped], title: str) 
     yield Table(
         (title, ">values", "why"),
         [
-            (one.path, one.values, "no column" if one.not_a is None else f"no {one.not_a}")
+            (
+                _path_lines(one.path),
+                one.values,
+                "no column" if one.not_a is None else f"no {one.not_a}",
+            )
             for one in some[:FEW]
         ],
     )
