@@ -361,7 +361,7 @@ class Pipeline:
         due = self._timing.is_time(found.files, more=found.more, cores=cores, now=now)
         if due or self._last.left > 0:
             return True
-        self._events.gathering(len(found.files), self._timing.due_in)
+        self._events.delayed(len(found.files), self._timing.due_in)
         return False
 
     def _journaled(self, journal: Journal, entry: Entry, batch: BatchRun) -> None:

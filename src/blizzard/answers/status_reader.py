@@ -417,15 +417,11 @@ def _last_commit_at(evidence: PipelineEvidence, since: datetime) -> datetime | N
     return None
 
 
-def _retractions(
-    history: Ledger, rejections: RejectionLookup
-) -> tuple[list[Retraction], str | None]:
+def _retractions(history: Ledger, lookup: RejectionLookup) -> tuple[list[Retraction], str | None]:
     """Return the retractions that took effect, or why that is unknown."""
     made = {int(entry): one for entry, one in history.books.retractions.items()}
     try:
-        rejected = rejections(
-            history.journal or "", {entry: one.mark for entry, one in made.items()}
-        )
+        rejected = lookup(history.journal or "", {entry: one.mark for entry, one in made.items()})
     except LakeError as trouble:
         return [], str(trouble)
     return [made[entry] for entry, is_over in rejected.items() if not is_over], None

@@ -82,16 +82,14 @@ class HintCheck:
             return
         yield before
 
-    def _consider(
-        self, scan: Scan, hint: Hint, facts: ObjectFacts | None, before: Recorded
-    ) -> None:
+    def _consider(self, scan: Scan, hint: Hint, facts: ObjectFacts | None, known: Recorded) -> None:
         if facts is None:
             self._missing.append(hint)
             return
         if not scan.file_filter.is_ours(facts):
             self._settled[hint] = NoticeKind.NOT_MATCHED
             return
-        match scan.consider_hinted(facts, before):
+        match scan.consider_hinted(facts, known):
             case Decision.TAKE:
                 self._waiting.append(hint)
                 self._new.append(hint)

@@ -228,7 +228,7 @@ class PipelineEmitter:
     emit: Emit
     clock: Clock
     _emitted: set[PipelineEvent] = field(default_factory=set)
-    _gathering: bool = False
+    _delayed: bool = False
     """Whether waiting files have been logged since the last batch."""
 
     def all(self, events: Iterable[Event]) -> None:
@@ -243,17 +243,17 @@ class PipelineEmitter:
                 self._emitted.add(event)
                 self.emit(event)
 
-    def gathering(self, files: int, due_in: float) -> None:
+    def delayed(self, files: int, due_in: float) -> None:
         """Report waiting files: to the log once per batch, and as a trace for each listing."""
         facts: dict[str, Any] = {"pipeline": self.pipeline, "files": files}
-        if not self._gathering:
+        if not self._delayed:
             self.emit(BatchDelayed(**facts, starts_in_secs=due_in))
-        self._gathering = True
+        self._delayed = True
         self.emit(NextBatchDue(**facts, starts_in_secs=due_in))
 
     def started(self, batch: BatchStarted) -> None:
         """Report the start of a batch; files that wait from now on are logged again."""
-        self._gathering = False
+        self._delayed = False
         self.emit(batch)
 
     @contextmanager
