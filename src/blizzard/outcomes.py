@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from blizzard import events
-from blizzard.discover.finding import AMISS, IN_WORDS, Finding, Reason
+from blizzard.discover.finding import AMISS, Finding, Reason
 from blizzard.execute.bisect import new_failures
 from blizzard.journal.journal import Journal
 from blizzard.model.event_time import row_partitions, rows_without_time
@@ -95,7 +95,7 @@ def names_skipped(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[ev
                 reason=one.reason.value,
                 names=one.files,
                 example=one.some[0],
-                why=IN_WORDS[one.reason],
+                why=one.reason.words,
             )
 
 

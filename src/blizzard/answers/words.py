@@ -19,7 +19,7 @@ from blizzard.answers.answer import (
     confirmed,
 )
 from blizzard.answers.phrases import ways_of_waiting
-from blizzard.discover.finding import IN_WORDS, Reason
+from blizzard.discover.finding import Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.layout import file_name
 from lakebed.types import CommitMode, OnChange
@@ -155,7 +155,7 @@ def _skipped(case: Case) -> Words:
     detail = f" ({answer.detail})" if answer.detail else ""
     advice = WAYS.get(reason)
     ways = () if advice is None else (way(advice),)
-    return f"It is not read: {IN_WORDS[reason]}{detail}.", *ways
+    return f"It is not read: {reason.words}{detail}.", *ways
 
 
 def _refused(case: Case) -> Words:

@@ -13,7 +13,6 @@ from blizzard.answers.answer import LANDED, FileStanding, FileState
 from blizzard.answers.file_counts import By, DayOrPartition, Reconciliation
 from blizzard.answers.report import DAYS, Question, Reconciler
 from blizzard.cli.call import PipelineCall
-from blizzard.discover.finding import IN_WORDS
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import open_reader, source_location
 from lakebed.clock import Clock
@@ -252,7 +251,7 @@ def day_lines(found: Reconciliation, *, nothing: str) -> Iterator[Line]:
         yield f"  {group.sentence}"
     for each in found.skipped_names:
         names = plural(each.files, "name")
-        yield f"  {names} ignored: {IN_WORDS[each.reason]}; for example {each.some[0]}"
+        yield f"  {names} ignored: {each.reason.words}; for example {each.some[0]}"
     yield from (f"  {error}" for error in found.errors)
 
 

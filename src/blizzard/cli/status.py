@@ -16,7 +16,6 @@ from blizzard.answers.problems import LATE, UnreadFiles, health_of, of_pipeline,
 from blizzard.answers.status import PipelineStatus, SourceStatus
 from blizzard.answers.status_reader import StatusReader
 from blizzard.cli.call import PipelineCall, document_of, failed_at
-from blizzard.discover.finding import IN_WORDS as WHY
 from blizzard.journal.lease import Life, moment
 from blizzard.model.settings import PipelineSettings
 from blizzard.notices.listener import open_queue
@@ -295,7 +294,7 @@ def _troubles(one: SourceStatus, shown: ShownStatus, clock: Clock) -> Iterator[s
     for each in one.skipped_names:
         names = plural(each.files, "name")
         yield (
-            f"  source {one.source}: {names} ignored: {WHY[each.reason]}; for example "
+            f"  source {one.source}: {names} ignored: {each.reason.words}; for example "
             f"{each.some[0]}"
         )
     for failed in one.failures:

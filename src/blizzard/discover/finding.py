@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
 from blizzard.model.settings import SourceSettings
 from blizzard.model.source.file import SourceFile
@@ -25,61 +26,56 @@ MOST_NAMED = 1000
 
 
 class Reason(StrEnum):
-    """Why a file is skipped now."""
+    """Why a file is skipped now, as a code and in words."""
 
-    INGESTED = "ingested"
-    CHANGED = "changed"
-    PARTIAL_FILE_CHANGED = "partial_file_changed"
-    RESTING = "resting"
-    FAILED = "failed"
-    MISPLACED = "misplaced"
-    BEYOND_BATCH = "beyond_batch"
-    TOO_YOUNG = "too_young"
-    TOO_OLD = "too_old"
-    BEYOND_HORIZON = "beyond_horizon"
-    TEMPORARY = "temporary"
-    HIDDEN = "hidden"
-    NOT_MATCHED = "not_matched"
-    NOT_NDJSON = "not_ndjson"
-    FOLDER_MARKER = "folder_marker"
-    LINK = "link"
-    UNREADABLE = "unreadable"
-    UNUSABLE_NAME = "unusable_name"
+    words: str
+
+    def __new__(cls, code: str, words: str = "") -> Self:
+        """Create a reason whose value is its code."""
+        reason = str.__new__(cls, code)
+        reason._value_, reason.words = code, words
+        return reason
+
+    INGESTED = "ingested", "ingested already"
+    CHANGED = "changed", "ingested before, changed since; its new content is not read"
+    PARTIAL_FILE_CHANGED = (
+        "partial_file_changed",
+        "changed after a part of it was read; nothing more of it is read",
+    )
+    RESTING = "resting", "failed before; tried again later"
+    FAILED = "failed", "failed before; read again when the file or its configuration changes"
+    MISPLACED = "misplaced", "its path does not give its partition; it would fail"
+    BEYOND_BATCH = "beyond_batch", "beyond the limits of one batch; a later one takes it"
+    TOO_YOUNG = "too_young", "younger than min_age_secs; it may still be written to"
+    TOO_OLD = "too_old", "in a folder older than partition_filter allows"
+    BEYOND_HORIZON = "beyond_horizon", "in a folder older than sweep_horizon"
+    TEMPORARY = "temporary", "named like an unfinished file"
+    HIDDEN = "hidden", "its name, or a folder of it, begins with _ or ."
+    NOT_MATCHED = "not_matched", "does not match the pattern in source.path"
+    NOT_NDJSON = (
+        "not_ndjson",
+        (
+            "not named like NDJSON (.ndjson, .jsonl, .json, then .gz, .zst or .bz2); to take other "
+            "names, let source.path end as they do, such as *.log, or begin as they do where they "
+            "have no suffix, such as part-*"
+        ),
+    )
+    FOLDER_MARKER = "folder_marker", "marks a folder, and has no content"
+    LINK = "link", "a link to a folder, or to a file that is here by its own name; not followed"
+    UNREADABLE = "unreadable", "may not be read (permission denied)"
+    UNUSABLE_NAME = (
+        "unusable_name",
+        (
+            "its name is not UTF-8; in an object store, it may also have a control character, or a "
+            "part that is empty, . or .."
+        ),
+    )
 
 
 AMISS = (Reason.LINK, Reason.UNREADABLE, Reason.UNUSABLE_NAME)
 """Reasons that need attention: data may be unread, and waiting does not help."""
 UNREAD = (*AMISS, Reason.NOT_NDJSON)
 """Names that may hold data and are never read; `status`, `files` and `audit` count them."""
-
-
-IN_WORDS = {
-    Reason.INGESTED: "ingested already",
-    Reason.CHANGED: "ingested before, changed since; its new content is not read",
-    Reason.PARTIAL_FILE_CHANGED: "changed after a part of it was read; nothing more of it is read",
-    Reason.RESTING: "failed before; tried again later",
-    Reason.FAILED: "failed before; read again when the file or its configuration changes",
-    Reason.MISPLACED: "its path does not give its partition; it would fail",
-    Reason.BEYOND_BATCH: "beyond the limits of one batch; a later one takes it",
-    Reason.TOO_YOUNG: "younger than min_age_secs; it may still be written to",
-    Reason.TOO_OLD: "in a folder older than partition_filter allows",
-    Reason.BEYOND_HORIZON: "in a folder older than sweep_horizon",
-    Reason.TEMPORARY: "named like an unfinished file",
-    Reason.HIDDEN: "its name, or a folder of it, begins with _ or .",
-    Reason.NOT_MATCHED: "does not match the pattern in source.path",
-    Reason.NOT_NDJSON: (
-        "not named like NDJSON (.ndjson, .jsonl, .json, then .gz, .zst or .bz2); to take other "
-        "names, let source.path end as they do, such as *.log, or begin as they do where they have "
-        "no suffix, such as part-*"
-    ),
-    Reason.FOLDER_MARKER: "marks a folder, and has no content",
-    Reason.LINK: "a link to a folder, or to a file that is here by its own name; not followed",
-    Reason.UNREADABLE: "may not be read (permission denied)",
-    Reason.UNUSABLE_NAME: (
-        "its name is not UTF-8; in an object store, it may also have a control character, or a "
-        "part that is empty, . or .."
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

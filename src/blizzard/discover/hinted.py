@@ -30,11 +30,7 @@ class HintCheck:
 
     lister: SourceLister
     context: DiscoveryContext
-    _settled: dict[Hint, NoticeKind] = field(default_factory=dict)
-    _missing: list[Hint] = field(default_factory=list)
-    _waiting: list[Hint] = field(default_factory=list)
-    _new: list[Hint] = field(default_factory=list)
-    _later: dict[Hint, float] = field(default_factory=dict)
+    _followed: HintsFollowed = field(default_factory=HintsFollowed)
     _left_over: int = 0
 
     def follow(self, hints: Collection[Hint], known: Finding) -> tuple[Finding, HintsFollowed]:
@@ -43,7 +39,7 @@ class HintCheck:
         The limits of a batch still apply.
         """
         work = {file.key for file in known.take} | {record.key for record in known.misplaced}
-        self._waiting = [hint for hint in hints if hint.key in work]
+        self._followed.waiting = [hint for hint in hints if hint.key in work]
         scan = self.lister.scan(self.context, sweep=False)
         scan.file_filter.begin_with(known.take)
         new = sorted((hint for hint in hints if hint.key not in work), key=lambda hint: hint.path)
@@ -59,14 +55,7 @@ class HintCheck:
                 else:
                     self._consider(scan, hint, self._object(scan, hint.path), before)
         self.lister.remember_young(scan.file_filter.young)
-        followed = HintsFollowed(
-            waiting=tuple(self._waiting),
-            new=tuple(self._new),
-            settled=self._settled,
-            missing=tuple(self._missing),
-            later=self._later,
-        )
-        return self._with(known, scan.finding(known.amiss)), followed
+        return self._with(known, scan.finding(known.amiss)), self._followed
 
     def _needs_check(self, hint: Hint) -> Iterator[Recorded]:
         """Settle a hint that needs no request to the store, or yield its state in the journal."""
@@ -74,31 +63,31 @@ class HintCheck:
         source = self.lister.source
         odd = not _is_usable(hint.path) or why_not_ours(hint.path, source) is not None
         if odd or not plan.wanted(hint.path):
-            self._settled[hint] = NoticeKind.NOT_MATCHED
+            self._followed.settled[hint] = NoticeKind.NOT_MATCHED
             return
         before = self.context.lookup(hint.key)
         if before.unfinished is None and _is_known(hint, before):
-            self._settled[hint] = NoticeKind.KNOWN
+            self._followed.settled[hint] = NoticeKind.KNOWN
             return
         yield before
 
     def _consider(self, scan: Scan, hint: Hint, facts: ObjectFacts | None, known: Recorded) -> None:
         if facts is None:
-            self._missing.append(hint)
+            self._followed.missing.append(hint)
             return
         if not scan.file_filter.is_ours(facts):
-            self._settled[hint] = NoticeKind.NOT_MATCHED
+            self._followed.settled[hint] = NoticeKind.NOT_MATCHED
             return
         match scan.consider_hinted(facts, known):
             case Decision.TAKE:
-                self._waiting.append(hint)
-                self._new.append(hint)
+                self._followed.waiting.append(hint)
+                self._followed.new.append(hint)
             case Decision.DONE:
-                self._settled[hint] = NoticeKind.KNOWN
+                self._followed.settled[hint] = NoticeKind.KNOWN
             case Decision.NO_FILE:
-                self._settled[hint] = NoticeKind.NOT_MATCHED
+                self._followed.settled[hint] = NoticeKind.NOT_MATCHED
             case Decision.FAIL:
-                self._waiting.append(hint)
+                self._followed.waiting.append(hint)
             case Decision.FULL:
                 self._put_off(hint)
             case Decision.WAIT:
@@ -113,11 +102,11 @@ class HintCheck:
         facts, first_seen = young
         now = self.context.now - self.context.ahead
         age = max(now - facts.modified, now - first_seen, timedelta(0))
-        self._later[hint] = max(0.0, self.lister.source.min_age - age.total_seconds())
+        self._followed.later[hint] = max(0.0, self.lister.source.min_age - age.total_seconds())
 
     def _put_off(self, hint: Hint) -> None:
         """Leave a file to a later batch, because the next one is full."""
-        self._later[hint] = 0.0
+        self._followed.later[hint] = 0.0
         self._left_over += 1
 
     def _object(self, scan: Scan, path: str) -> ObjectFacts | None:
@@ -156,7 +145,7 @@ class HintCheck:
         return {path: found.get(path) for path in paths if listed < most or path <= last}
 
     def _with(self, known: Finding, found: Finding) -> Finding:
-        new = {hint.key for hint in self._new}
+        new = {hint.key for hint in self._followed.new}
         return replace(
             known,
             take=found.take,

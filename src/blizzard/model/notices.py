@@ -1,6 +1,6 @@
 """Hints of new source files from notifications, and their outcomes."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -45,18 +45,18 @@ class NoticeKind(StrEnum):
     """Not a recognisable notification of an object store."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class HintsFollowed:
-    """The outcome of checking hinted files."""
+    """The outcome of checking hinted files, filled hint by hint."""
 
-    waiting: tuple[Hint, ...] = ()
+    waiting: list[Hint] = field(default_factory=list)
     """In the next batch; settled once the journal names the file."""
-    new: tuple[Hint, ...] = ()
+    new: list[Hint] = field(default_factory=list)
     """The waiting hints whose files were not found before."""
-    settled: Mapping[Hint, NoticeKind] = field(default_factory=dict)
-    missing: tuple[Hint, ...] = ()
+    settled: dict[Hint, NoticeKind] = field(default_factory=dict)
+    missing: list[Hint] = field(default_factory=list)
     """Hints whose objects do not exist, or not yet."""
-    later: Mapping[Hint, float] = field(default_factory=dict)
+    later: dict[Hint, float] = field(default_factory=dict)
     """Hints to check again, after a delay in seconds."""
 
 

@@ -124,32 +124,20 @@ def _where(error: Exception) -> str:
 
 
 def _failure(error: Exception, stage: FailureStage) -> Failure:
-    match machine_trouble(error) or error:
-        case BadLine() as bad:
-            return Failure(
-                stage=FailureStage.PARSE,
-                code=bad.code,
-                message=bad.message,
-                line=bad.line,
-                field=bad.field,
-            )
-        case CountMismatch() as miscounted:
-            return Failure(
-                stage=FailureStage.PARSE, code=miscounted.code, message=miscounted.message
-            )
-        case CorruptStream() as corrupt:
-            return Failure(
-                stage=FailureStage.DECOMPRESS, code=corrupt.code, message=corrupt.message
-            )
-        case LakeError() as ours:
-            return Failure(
-                stage=stage, code=ours.code, message=ours.message, retryable=may_mend(ours)
-            )
-        case _:
-            # Download errors are LakeErrors by now; anything else comes from parsing.
-            return Failure(
-                stage=FailureStage.PARSE if stage is FailureStage.DOWNLOAD else stage,
-                code="internal_error",
-                # The error's own text may quote a value.
-                message=f"{type(error).__name__} at {_where(error)}",
-            )
+    ours = machine_trouble(error) or error
+    if not isinstance(ours, LakeError):
+        # Download errors are LakeErrors by now; anything else comes from parsing.
+        return Failure(
+            stage=FailureStage.PARSE if stage is FailureStage.DOWNLOAD else stage,
+            code="internal_error",
+            # The error's own text may quote a value.
+            message=f"{type(error).__name__} at {_where(error)}",
+        )
+    if isinstance(ours, BadLine | CountMismatch):
+        stage = FailureStage.PARSE
+    elif isinstance(ours, CorruptStream):
+        stage = FailureStage.DECOMPRESS
+    failure = Failure(stage=stage, code=ours.code, message=ours.message, retryable=may_mend(ours))
+    if isinstance(ours, BadLine):
+        return replace(failure, line=ours.line, field=ours.field)
+    return failure

@@ -10,7 +10,7 @@ from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.status import QueueStatus
 from blizzard.answers.status_reader import queues_of
 from blizzard.cli.call import PipelineCall
-from blizzard.discover.finding import IN_WORDS, Finding, SkipSummary
+from blizzard.discover.finding import Finding, SkipSummary
 from blizzard.handoff.publish import CommitsBehind, check_commits
 from blizzard.journal.admission import refuse_beside
 from blizzard.journal.checkpoint import past_damage
@@ -310,7 +310,7 @@ def _taken(found: NextBatch, files: list[SourceFile], room: int) -> Iterator[Lin
 
 
 def _why_not(source: str, one: SkipSummary, room: int) -> tuple[object, ...]:
-    why = IN_WORDS[one.reason]
+    why = one.reason.words
     if one.until is not None:
         why = f"{why}, the first at {second(one.until)} UTC"
     if one.detail is not None:

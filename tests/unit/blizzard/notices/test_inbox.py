@@ -56,7 +56,7 @@ def post() -> Post:
 def test_a_message_with_two_files_waits_for_both(post: Post):
     post.put("1", A, B)
     post.due()
-    post.inbox.followed(HintsFollowed(waiting=(A,), settled={B: NoticeKind.KNOWN}))
+    post.inbox.followed(HintsFollowed(waiting=[A], settled={B: NoticeKind.KNOWN}))
     assert post.settled() == []
     post.inbox.journaled(["s:a"])
     assert post.settled() == ["r-1"]
@@ -77,7 +77,7 @@ def test_what_comes_while_a_file_is_in_a_batch_is_asked_of_the_journal_afterward
     """It may be about a newer object than the one that the batch reads."""
     post.put("1", A)
     post.due()
-    post.inbox.followed(HintsFollowed(waiting=(A,), new=(A,)))
+    post.inbox.followed(HintsFollowed(waiting=[A], new=[A]))
     post.put("2", A)
     post.inbox.journaled(["s:a"])
     assert post.settled() == ["r-1"]
@@ -94,7 +94,7 @@ def test_what_comes_during_a_look_is_looked_at_again(post: Post):
     assert post.settled() == ["r-1"]
     assert post.due() == [A]
     post.put("3", A)
-    post.inbox.followed(HintsFollowed(missing=(A,)))
+    post.inbox.followed(HintsFollowed(missing=[A]))
     assert post.due() == [A], "not only when the pause after a missing object is over"
 
 
@@ -111,8 +111,8 @@ def test_the_lag_is_counted_from_the_event_once_for_each_file(post: Post):
     early = Hint(source="s", path="b", at=datetime.fromtimestamp(post.hands.at + 9, UTC))
     post.put("1", noticed, early, Hint(source="s", path="c"))
     hints = tuple(post.due())
-    post.inbox.followed(HintsFollowed(waiting=hints, new=hints))
-    post.inbox.followed(HintsFollowed(waiting=hints, new=hints))
+    post.inbox.followed(HintsFollowed(waiting=list(hints), new=list(hints)))
+    post.inbox.followed(HintsFollowed(waiting=list(hints), new=list(hints)))
     (told,) = [each for each in post.events if isinstance(each, FilesNoticed)]
     assert (told.files, told.lag_secs) == (3, (2.0, 0.0))
 
