@@ -98,12 +98,7 @@ def explain(
     `beside` are the sources of other pipelines on the same table that start together with this one.
     """
     evidence = PipelineEvidence.read(settings, clock, check_schema, opening=open_reader)
-    store, history, refusal = evidence.store, evidence.history, evidence.refusal()
-    if refusal is None and history.sequence < 0:
-        try:
-            refuse_beside(settings.name, source_uris_of(settings), beside)
-        except JournalLost as taken:
-            refusal = taken
+    store, history, refusal = evidence.store, evidence.history, _refusal(evidence, beside)
     number, last = max(history.sequence, 0) + 1, history.last
 
     found = past_damage(
@@ -146,6 +141,19 @@ def explain(
         renewed=renewed,
         refusal=refusal,
     )
+
+
+def _refusal(
+    evidence: PipelineEvidence, beside: Mapping[str, Mapping[str, str]]
+) -> LakeError | None:
+    """Return why a start would be refused, also together with other pipelines."""
+    refusal, settings = evidence.refusal(), evidence.settings
+    if refusal is None and evidence.history.sequence < 0:
+        try:
+            refuse_beside(settings.name, source_uris_of(settings), beside)
+        except JournalLost as taken:
+            return taken
+    return refusal
 
 
 def show_next_batches(call: PipelineCall) -> None:
