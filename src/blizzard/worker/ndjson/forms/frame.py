@@ -8,10 +8,12 @@ where JSON forbids it, it becomes another control character.
 All parser state is in `state`, so a document may be split between any two bytes.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 from numba import int64, uint8
 
-from blizzard.worker.ndjson.compiled.syntax import BYTES, DIGIT, MEANING, Array, Pointer
+from blizzard.worker.ndjson.compiled.syntax import BYTES, Array, Pointer
 from blizzard.worker.ndjson.compiled.vector import (
     WIDTH,
     brackets_in,
@@ -26,21 +28,21 @@ from blizzard.worker.ndjson.compiled.vector import (
 # The indexes of `state`.
 (
     STATE, AT, TO, DEPTH, BASE, MATCHED, IN_RECORDS, IS_MATCH, RECORD_DEPTH, RECORDS, PLACES,
-    OFFSET, LINE, KEY_LENGTH, IS_ESCAPED, LEFT, SIZE,
-) = range(17)  # fmt: skip
+    OFFSET, LINE, KEY_LENGTH, IS_ESCAPED, SIZE,
+) = range(16)  # fmt: skip
 """AT and TO are the read and write positions, OFFSET the start of the chunk and LINE the lines
 before it. DEPTH counts the open brackets around records, BASE those around an envelope, MATCHED
 the open objects on the path. IS_MATCH is set if the current member is the next key of the path.
 RECORDS counts started records, PLACES those of this call."""
 
-# Parser states around records ...
-(
-    VALUE, FIRST_VALUE, AFTER_VALUE, KEY, FIRST_KEY, COLON,
-    IN_KEY, KEY_ESCAPE, KEY_HEX, TEXT, TEXT_ESCAPE, TEXT_HEX, WORD,
-    MINUS, ZERO, DIGITS, DOT, FRACTION, EXPONENT, SIGNED, POWER,
-    # ... and in a record.
-    RECORD, RECORD_TEXT, RECORD_ESCAPE, RECORD_GAP, RECORD_BARE,
-) = range(26)  # fmt: skip
+# Parser states between the tokens around records.
+VALUE, FIRST_VALUE, AFTER_VALUE, KEY, FIRST_KEY, COLON = range(6)
+# States of a scalar around records: before it, in a number, in a string or key, and in a literal.
+BEGIN, MINUS, ZERO, DIGITS, DOT, FRACTION, EXPONENT, SIGNED, POWER = range(6, 15)
+TEXT, IN_KEY, WORD = 15, 21, 27
+"""A string or key has further states: after a backslash, and in the digits of an escape."""
+# States in a record.
+RECORD, RECORD_TEXT, RECORD_ESCAPE, RECORD_GAP, RECORD_BARE = range(37, 42)
 
 # Results of a call.
 (
@@ -56,12 +58,52 @@ MAX_DEPTH = 500
 
 _TAB, _NEWLINE, _RETURN, _SPACE = b"\t\n\r "
 _SEPARATOR = 0x1E
-_QUOTE, _COMMA, _COLON, _BACKSLASH, _DASH, _PLUS, _POINT = b'",:\\-+.'
+_QUOTE, _COMMA, _COLON, _BACKSLASH = b'",:\\'
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = b"{}[]"
-_ZERO, _NINE, _LARGE_E, _E, _F, _N, _T, _U = b"09Eefntu"
 
-_WORDS = np.frombuffer(b"\0eurt\0eslaf\0llun", np.uint8)
-"""The literals, reversed and zero-terminated: LEFT counts down to the zero."""
+# What a byte of a scalar leads to, besides another state.
+_ENDED, _ENDED_BEFORE, _BROKEN = range(253, 256)
+
+_NEXT = np.full((RECORD, 256), _BROKEN, np.uint8)
+"""The state after a byte, by the state before it: `_ENDED` if it is the last byte of the scalar,
+`_ENDED_BEFORE` if it follows the scalar."""
+
+
+def _fill_next() -> None:
+    def lead(states: tuple[int, ...], found: Iterable[int], to: int) -> None:
+        _NEXT[np.ix_(states, list(found))] = to
+
+    digits = b"0123456789"
+    _NEXT[[ZERO, DIGITS, FRACTION, POWER]] = _ENDED_BEFORE
+    lead((ZERO,), digits, _BROKEN)
+    lead((BEGIN,), b"-", MINUS)
+    lead((BEGIN, MINUS), b"0", ZERO)
+    lead((BEGIN, MINUS, DIGITS), b"123456789", DIGITS)
+    lead((DIGITS,), b"0", DIGITS)
+    lead((ZERO, DIGITS), b".", DOT)
+    lead((DOT, FRACTION), digits, FRACTION)
+    lead((ZERO, DIGITS, FRACTION), b"eE", EXPONENT)
+    lead((EXPONENT,), b"+-", SIGNED)
+    lead((EXPONENT, SIGNED, POWER), digits, POWER)
+    lead((BEGIN,), b'"', TEXT)
+    for text in (TEXT, IN_KEY):
+        escape, first, last = text + 1, text + 2, text + 5
+        lead((text,), range(_SPACE, 256), text)
+        lead((text,), b'"', _ENDED)
+        lead((text,), b"\\", escape)
+        lead((escape,), b'"\\/bfnrt', text)
+        lead((escape,), b"u", first)
+        for state in range(first, last + 1):
+            lead((state,), b"0123456789abcdefABCDEF", text if state == last else state + 1)
+    state = WORD
+    for word in (b"true", b"false", b"null"):
+        lead((BEGIN,), word[:1], state)
+        for place, letter in enumerate(word[1:], start=2):
+            lead((state,), (letter,), _ENDED if place == len(word) else state + 1)
+            state += 1
+
+
+_fill_next()
 
 
 @part
@@ -80,76 +122,10 @@ def _begin_skipped(byte: int, state: Pointer, stack: Pointer) -> int:
     """Begin a value that is not a record."""
     if byte in (_OPEN_BRACE, _OPEN_BRACKET):
         return _open_bracket(byte, state, stack)
-    if byte == _QUOTE:
-        state[STATE] = TEXT
-    elif byte == _DASH:
-        state[STATE] = MINUS
-    elif byte == _ZERO:
-        state[STATE] = ZERO
-    elif _ZERO < byte <= _NINE:
-        state[STATE] = DIGITS
-    elif byte in (_T, _F, _N):
-        state[STATE] = WORD
-        state[LEFT] = 3 if byte == _T else (9 if byte == _F else 14)
-    else:
+    if _NEXT[BEGIN, byte] == _BROKEN:
         return NO_VALUE
+    state[STATE] = _NEXT[BEGIN, byte]
     return MORE
-
-
-@part
-def _after_number(byte: int, state: Pointer) -> int:
-    """Continue a number; return 1 if it ended before this byte, 2 if it is invalid."""
-    inside = state[STATE]
-    is_digit = _ZERO <= byte <= _NINE
-    if is_digit and inside in (DIGITS, FRACTION, POWER):
-        return 0
-    if inside == MINUS and is_digit:
-        state[STATE] = ZERO if byte == _ZERO else DIGITS
-    elif inside == DOT and is_digit:
-        state[STATE] = FRACTION
-    elif inside in (EXPONENT, SIGNED) and is_digit:
-        state[STATE] = POWER
-    elif inside == EXPONENT and byte in (_PLUS, _DASH):
-        state[STATE] = SIGNED
-    elif inside in (ZERO, DIGITS) and byte == _POINT:
-        state[STATE] = DOT
-    elif inside in (ZERO, DIGITS, FRACTION) and byte in (_E, _LARGE_E):
-        state[STATE] = EXPONENT
-    elif inside in (ZERO, DIGITS, FRACTION, POWER) and not is_digit:
-        return 1
-    else:
-        return 2
-    return 0
-
-
-@part
-def _in_text(byte: int, state: Pointer) -> int:
-    """Continue a string or key; return 1 if this byte ends it, 2 if it is invalid."""
-    inside = state[STATE]
-    start = IN_KEY if inside in (IN_KEY, KEY_ESCAPE, KEY_HEX) else TEXT
-    if inside == start:
-        if byte == _QUOTE:
-            return 1
-        if byte < _SPACE:
-            return 2
-        if byte == _BACKSLASH:
-            state[STATE] = start + 1
-            state[IS_ESCAPED] = 1
-    elif inside == start + 1:
-        if byte == _U:
-            state[STATE] = start + 2
-            state[LEFT] = 4
-        elif MEANING[byte]:
-            state[STATE] = start
-        else:
-            return 2
-    else:
-        if DIGIT[byte] < 0:
-            return 2
-        state[LEFT] -= 1
-        if state[LEFT] == 0:
-            state[STATE] = start
-    return 0
 
 
 @part
@@ -381,31 +357,26 @@ def frame(  # noqa: C901, PLR0912, PLR0915 - one loop over all
             state[LINE] += 1
         if byte == _SEPARATOR and not (inside == VALUE and state[DEPTH] == 0):
             code = SEPARATED
-        elif inside >= MINUS:
-            ended = _after_number(byte, state)
-            if ended == 1:
+        elif inside > BEGIN:
+            after = int64(_NEXT[inside, byte])
+            if after == _ENDED_BEFORE:
                 _end_value(state)
                 state[LINE] -= byte == _NEWLINE  # This byte is processed again.
                 continue
-            code = BROKEN if ended else MORE
-        elif inside == WORD:
-            code = MORE if byte == _WORDS[state[LEFT]] else BROKEN
-            state[LEFT] -= 1
-            if _WORDS[state[LEFT]] == 0:
-                _end_value(state)
-        elif inside >= IN_KEY:
-            is_key = inside < TEXT
-            ended = _in_text(byte, state)
-            if ended == 2:
+            is_key = IN_KEY <= inside < WORD
+            if after == _BROKEN:
                 code = BROKEN
-            elif ended == 1 and is_key:
+            elif after == _ENDED and is_key:
                 code = _end_key(pointer(path), pointer(path_starts), keys, state, seen, key, room)
-            elif ended == 1:
+            elif after == _ENDED:
                 _end_value(state)
-            elif is_key:
-                if state[KEY_LENGTH] < room:
-                    key[state[KEY_LENGTH]] = byte
-                state[KEY_LENGTH] += 1
+            else:
+                state[STATE] = after
+                state[IS_ESCAPED] |= byte == _BACKSLASH
+                if is_key:
+                    if state[KEY_LENGTH] < room:
+                        key[state[KEY_LENGTH]] = byte
+                    state[KEY_LENGTH] += 1
         elif _is_space(byte) or byte == _SEPARATOR:
             pass
         elif inside == COLON:

@@ -100,6 +100,12 @@ def test_an_error_counts_lines_as_an_editor_does():
     assert broken(b'{"x": "a\n"}', "a").place == TextPosition(offset=8, line=1)
 
 
+@pytest.mark.parametrize("value", [b"x", b"01", b"-", b"1e", b"nul!", b'"\\q"', b'"\\u00g0"'])
+def test_a_broken_value_beside_the_records_is_numbered_after_them(value: bytes):
+    found = broken(b'{"a":[{},{}],"x":' + value + b"}", "a")
+    assert (found.code, found.line) == ("not_json", 3)
+
+
 def test_a_line_end_in_a_string_stays_an_error():
     """JSON has none there, so it must not become white space that it could have been."""
     with pytest.raises(BadLine, match="a control character in a string"):
