@@ -154,7 +154,6 @@ class _UnitRun:
                     continue
                 for one, decoded in found.each() if isinstance(found, CombinedFiles) else (found,):
                     self._read(one.file, self._position(one), decoded, shared)
-                    self._count_finished(one.file, shared)
                     if not self.may_fail:
                         break
                 if not self.may_fail:
@@ -187,19 +186,6 @@ class _UnitRun:
             if self.channel.stop_soon:
                 break
         return UnitOutcome(unit=self.unit.name, sources=(), files=(), seen=self.sampler.seen)
-
-    def _count_finished(self, file: SourceFile, shared: OutputGroup) -> None:
-        """Count a finished source file; a failed one is in no group."""
-        for group in (shared, self.outputs.last):
-            if group.records and group.records[-1].key == file.key:
-                record = group.records[-1]
-                whole = record.complete and file.part is None
-                self.channel.done.blank += record.blank
-                self.channel.done.filtered += record.filtered
-                self.channel.done.quarantined += record.quarantined
-                self.channel.done.source_files += whole
-                self.channel.done.source_bytes += record.size if whole else 0
-                return
 
     def _take_combined(self, found: CombinedFiles[Opened], shared: OutputGroup) -> bool:
         """Write and record the rows of combined small files; False if each must be read alone.
@@ -335,7 +321,17 @@ class _UnitRun:
         self.outputs.quarantine(group, bad.hand_over())
         if own is not None:
             self.outputs.close(own)
-        group.records.append(record_of(file, tally, unit=group.name, unread=unread))
+        self._finish(file, group, record_of(file, tally, unit=group.name, unread=unread))
+
+    def _finish(self, file: SourceFile, group: OutputGroup, record: SourceRecord) -> None:
+        """Record and count a source file that was read; only a whole one counts as a file."""
+        group.records.append(record)
+        whole, done = record.complete and file.part is None, self.channel.done
+        done.blank += record.blank
+        done.filtered += record.filtered
+        done.quarantined += record.quarantined
+        done.source_files += whole
+        done.source_bytes += record.size if whole else 0
         self.channel.progress.files_read += 1
 
     def _on_disk(self, file: SourceFile) -> int:

@@ -28,6 +28,7 @@ from blizzard.worker.ndjson.values import (
     ValueRefused,
     fraction_micros,
     in_range,
+    time_micros,
 )
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType
@@ -154,19 +155,9 @@ def pattern_micros(value: JsonValue, pattern: TimePattern, *, truncate: bool) ->
     if match is None:
         raise ValueRefused("wrong_type", expected)
     part = {name: text for name, text in match.groupdict().items() if text is not None}
-    hour, minute = _hour(part, expected), int(part.get("minute", "0"))
-    second = int(part.get("second", "0"))
-    offset = int(part.get("zone_hour", "0")) * 60 + int(part.get("zone_minute", "0"))
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueRefused("out_of_range", "a time from 00:00:00 to 23:59:59")
-    if int(part.get("zone_hour", "0")) > 23 or int(part.get("zone_minute", "0")) > 59:
-        raise ValueRefused("out_of_range", "an offset from -23:59 to +23:59")
-    minutes = hour * 60 + minute + (offset if part.get("sign") == "-" else -offset)
-    return in_range(
-        _day(part) * DAY_MICROS
-        + (minutes * 60 + second) * 1_000_000
-        + fraction_micros(part.get("fraction", "0"), truncate=truncate)
-    )
+    since_midnight = time_micros(part, _hour(part, expected))
+    micros = _day(part) * DAY_MICROS + since_midnight
+    return in_range(micros + fraction_micros(part.get("fraction", "0"), truncate=truncate))
 
 
 def _hour(part: Mapping[str, str], expected: str) -> int:

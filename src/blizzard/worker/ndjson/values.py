@@ -187,16 +187,23 @@ def iso_micros(
     if match["zone"] and not zone:
         raise ValueRefused("wrong_type", expected, "a timestamp with a zone")
     part = match.groupdict(default="0")
-    minutes = _of_day(part["hour"], part["minute"], "a time from 00:00:00 to 23:59:59")
-    offset = _of_day(part["zone_hour"], part["zone_minute"], "an offset from -23:59 to +23:59")
-    if int(part["second"]) > 59:
-        raise ValueRefused("out_of_range", "a time from 00:00:00 to 23:59:59")
-    minutes += offset if part["sign"] == "-" else -offset
-    return in_range(
-        day(part["day"]) * DAY_MICROS
-        + (minutes * 60 + int(part["second"])) * 1_000_000
-        + fraction_micros(part["fraction"], truncate=truncate)
+    since_midnight = time_micros(part, int(part["hour"]))
+    micros = day(part["day"]) * DAY_MICROS + since_midnight
+    return in_range(micros + fraction_micros(part["fraction"], truncate=truncate))
+
+
+def time_micros(part: Mapping[str, str], hour: int) -> int:
+    """Return the microseconds since midnight UTC of the parts of a time, without its fraction."""
+    minute, second, zone_hour, zone_minute = (
+        int(part.get(name, "0")) for name in ("minute", "second", "zone_hour", "zone_minute")
     )
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueRefused("out_of_range", "a time from 00:00:00 to 23:59:59")
+    if zone_hour > 23 or zone_minute > 59:
+        raise ValueRefused("out_of_range", "an offset from -23:59 to +23:59")
+    offset = zone_hour * 60 + zone_minute
+    minutes = hour * 60 + minute + (offset if part.get("sign") == "-" else -offset)
+    return (minutes * 60 + second) * 1_000_000
 
 
 def fraction_micros(digits: str, *, truncate: bool) -> int:
@@ -309,12 +316,6 @@ def _exact(value: JsonValue, taken: float, kind: str) -> float:
 def _beyond(kind: str, largest: str) -> ValueRefused:
     found = f"a number beyond the range of {kind}"
     return ValueRefused("out_of_range", f"a number from -{largest} to {largest}", found)
-
-
-def _of_day(hours: str, minutes: str, expected: str) -> int:
-    if int(hours) > 23 or int(minutes) > 59:
-        raise ValueRefused("out_of_range", expected)
-    return int(hours) * 60 + int(minutes)
 
 
 def _is_odd(double: float) -> bool:

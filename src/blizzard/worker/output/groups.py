@@ -119,11 +119,6 @@ class OutputGroups:
             clock=work.clock,
         )
 
-    @property
-    def last(self) -> OutputGroup:
-        """Return the newest group."""
-        return self._groups[-1]
-
     def new(self) -> OutputGroup:
         """Add a group."""
         group = OutputGroup(f"{self._unit.name}.{len(self._groups)}", self._new_writer())

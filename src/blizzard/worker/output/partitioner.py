@@ -356,24 +356,24 @@ class PartitionedWriter:
         if not writer.is_open:
             while len(self._open) >= self.max_open_files:
                 yield from self._finish(next(iter(self._open)))
+        yield from self._written(key, writer.flush)
+
+    def _finish(self, key: Values) -> Iterator[ClosedFile]:
+        """Write the waiting rows of one partition and close its file."""
+        yield from self._written(key, self._writers[key].close)
+
+    def _written(
+        self, key: Values, write: Callable[[], Iterator[ClosedFile]]
+    ) -> Iterator[ClosedFile]:
+        writer = self._writers[key]
         held = writer.held
-        closed = list(writer.flush())
+        closed = list(write())
         self._held -= held
         if writer.is_open:
             self._open[key] = None
         else:
             del self._writers[key]
             self._open.pop(key, None)
-        yield from closed
-
-    def _finish(self, key: Values) -> Iterator[ClosedFile]:
-        """Write the waiting rows of one partition and close its file."""
-        writer = self._writers[key]
-        held = writer.held
-        closed = list(writer.close())
-        self._held -= held
-        del self._writers[key]
-        self._open.pop(key, None)
         yield from closed
 
     def _finish_old(self) -> Iterator[ClosedFile]:
