@@ -75,6 +75,18 @@ def story(*steps, provenance=False, on_change="error", inline=False, staging=Fal
     provenance=True, on_change="replace", inline=True,
 )  # fmt: skip
 # A deletion beside rows of which one was erased and one replaced.
+@story(
+    ("change", 4, 3), ("change", 4, 2), ("compacts", 8, 1), ("restores", 1, 1), ("merges", 8, 2),
+    ("land_only", 5, 10), ("restores", 5, 7), ("change", 3, 6),
+    on_change="replace", inline=True,
+)  # fmt: skip
+# Rows that two versions rewrote, and the first of the two was restored.
+@story(
+    ("merges", 6, 1), ("restores", 3, 10), ("restores", 6, 7), ("restores", 9, 6),
+    ("accepts", 5, 2), ("restores", 7, 3), ("arrive", 7, 8), ("restores", 6, 6),
+    provenance=True, on_change="replace", inline=True,
+)  # fmt: skip
+# The same before a checkpoint.
 @story(("marks", 0, 0), ("optimizes", 0, 0))  # Rows deleted in place, and then rewritten.
 @story(
     ("arrive", 0, 1), ("marks", 4, 0), ("retracts", 2, 0), provenance=True

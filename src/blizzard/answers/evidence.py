@@ -137,7 +137,8 @@ class JournalEvidence:
         while waiting:
             for path in waiting:
                 self._note_step(path, lineage)
-            waiting = [new for path in waiting for new in lineage.after(path) if new not in seen]
+            found = (new for path in waiting for new in lineage.successors(path))
+            waiting = [new for new in dict.fromkeys(found) if new not in seen]
             seen.update(waiting)
             lineage = self.log.follow(waiting)
         return lineage

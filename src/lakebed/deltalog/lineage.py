@@ -121,6 +121,7 @@ class Lineage:
     _forms: dict[FileKey, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """The deletions in each form that a file ever had."""
     _traces: dict[str, Trace] = field(default_factory=dict)
+    _alive: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     def fold(cls, history: LogHistory, until: int) -> "Lineage":
@@ -136,7 +137,7 @@ class Lineage:
 
         A file that stays under its name, say with a new deletion vector, is included as it was.
         """
-        self._traces.clear()
+        self._changed()
         adds, removes = found.adds, found.removes
         if found.is_checkpoint:
             for remove in removes:
@@ -182,7 +183,7 @@ class Lineage:
 
     def recall(self, adds: Iterable[FileAction]) -> None:
         """Add files of the checkpoint that no version since has removed."""
-        self._traces.clear()
+        self._changed()
         for add in adds:
             if add.path not in self.active and self.removed.get(add.path, BEFORE) < self.first:
                 self.removed.pop(add.path, None)
@@ -244,7 +245,11 @@ class Lineage:
         self.steps.setdefault(old, []).append(names)
         for name in names:
             self.made_from.setdefault(name, []).append(old)
+        self._changed()
+
+    def _changed(self) -> None:
         self._traces.clear()
+        self._alive.clear()
 
     def is_heir(self, name: str) -> bool:
         """Whether a journal entry replaced another file with this one."""
@@ -310,8 +315,7 @@ class Lineage:
 
     def _may_have_rows(self, name: str, since: int) -> bool:
         """Whether a file was in the table after a version, or its rows are in another one now."""
-        is_later = name in self.active or self.removed.get(name, BEFORE) > since
-        return is_later or bool(self.forward(name).active)
+        return self.removed.get(name, BEFORE) > since or self._is_alive(name)
 
     def is_back(self, old: str, new: str) -> bool:
         """Whether a file, or one that it was made from, was restored after its replacement."""
@@ -370,19 +374,33 @@ class Lineage:
         A RESTORE may bring back files to which an earlier version moved its rows.
         """
         following = self._next(name, version)
-        if version != BEFORE and not any(new in self.active for new in following):
-            for earlier in reversed(self.rewritten_by.get(name, ())):
-                others = self._next(name, earlier)
+        earlier = [one for one in self.rewritten_by.get(name, ()) if one != version]
+        if version != BEFORE and earlier and not any(map(self._is_alive, following)):
+            for one in reversed(earlier):
+                others = self._next(name, one)
                 back = [new for new in others if self.added(new) >= version]
-                if back and (not following or any(new in self.active for new in back)):
-                    return others, self.rewrites[earlier]
+                if back and (not following or any(map(self._is_alive, back))):
+                    return others, self.rewrites[one]
         return following, self.rewrites.get(version)
+
+    def _is_alive(self, name: str) -> bool:
+        """Whether a file is in the table, or one to which its rows moved."""
+        if name not in self._alive:
+            self._alive[name] = name in self.active  # For a chain that comes back to it.
+            self._alive[name] = bool(self.forward(name).active)
+        return self._alive[name]
 
     def after(self, name: str) -> list[str]:
         """Return the files to which the rows of a removed file moved directly."""
         if name in self.active:
             return []
         return self._followed(name, self.removed.get(name, BEFORE))[0]
+
+    def successors(self, name: str) -> list[str]:
+        """Return the files to which any version ever moved rows of a removed file."""
+        versions = (self.removed.get(name, BEFORE), *self.rewritten_by.get(name, ()))
+        moved = (new for version in dict.fromkeys(versions) for new in self._next(name, version))
+        return [] if name in self.active else list(dict.fromkeys(moved))
 
     def reached(self, paths: Iterable[str]) -> dict[str, None]:
         """Return files, and all files through which their rows moved since."""

@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 from lakebed.deltalog.actions import FileAction, LogActions, moment
 from lakebed.deltalog.checkpoint import checkpoint_batches, read_checkpoint
 from lakebed.deltalog.file_names import path_resolver
-from lakebed.deltalog.lineage import BEFORE, Lineage
+from lakebed.deltalog.lineage import BEFORE, RESTORE, Lineage
 from lakebed.deltalog.segment import LogSegment, fetch_actions, find_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.deltalog.versions import Commit, commit_of, reasons_against
 from lakebed.layout import held_transaction, journal_transaction
+from lakebed.listing.watermark import named_at
 from lakebed.seek import seek
 from lakebed.storage.store import Reader
 
@@ -82,6 +83,8 @@ class LogSearch:
     """The versions before the checkpoint that removed the files of a search."""
     _located: set[tuple[str, int | None]] = field(default_factory=set)
     """The removals whose versions are known."""
+    _traced_back: set[tuple[str, int]] = field(default_factory=set)
+    """The files and the RESTOREs that removed them, of which earlier removals were sought."""
     _cleaned_up: set[int | None] = field(default_factory=set)
     """The times of removals whose versions no longer exist."""
     _tombstones: dict[str, list[FileAction]] | None = None
@@ -212,7 +215,7 @@ class LogSearch:
                     self._tombstones.setdefault(_last(remove.path), []).append(remove)
         return self._tombstones
 
-    def _removing(self, tail: LogSegment, names: Iterable[str]) -> Iterator[LogActions]:
+    def _removing(self, tail: LogSegment, names: set[str]) -> Iterator[LogActions]:
         """Yield the versions before the checkpoint that removed files and are new to the search."""
         removals = self._removals()
         for remove in (each for name in names for each in removals.get(name, ())):
@@ -228,6 +231,45 @@ class LogSearch:
             if version.version not in self._older:
                 self._older[version.version] = version
                 yield version
+        yield from self._removed_before_restores(tail, names)
+
+    def _removed_before_restores(self, tail: LogSegment, names: set[str]) -> Iterator[LogActions]:
+        """Yield the versions that had removed files before a RESTORE removed them again.
+
+        One RESTORE may bring back a file whose rows an earlier version moved, the next what holds
+        them.
+        """
+        read = (*self._older.values(), *map(self._actions, self._numbers(tail)))
+        restores = [one for one in read if one is not None and one.info.operation == RESTORE]
+        for restore in restores:
+            for remove in restore.removes:
+                key = remove.path, restore.version
+                if _last(remove.path) not in names or key in self._traced_back:
+                    continue
+                self._traced_back.add(key)
+                version = self._removed_before(restore, remove.path)
+                if version is not None and version.version < tail.first:
+                    restores += [version] if version.info.operation == RESTORE else []
+                    self._older[version.version] = version
+                    yield version
+
+    def _removed_before(self, restore: LogActions, path: str) -> LogActions | None:
+        """Find the last version, up to the one restored, that removed a file.
+
+        The time in the file's name limits the search.
+        """
+        named, last = named_at(path), str(restore.info.parameters.get("version"))
+        if named is None or not last.isdigit():
+            return None
+        for start in range(int(last), -1, -NEAR):
+            numbers = range(start, max(-1, start - NEAR), -1)
+            self._fetch(numbers)
+            for version in map(self._actions, numbers):
+                if version is None or (version.info.at_ms or 0) < named:
+                    return None
+                if any(remove.path == path for remove in version.removes):
+                    return version
+        return None
 
     def _removed_by(self, removal: FileAction, last: int) -> LogActions | None:
         """Find the version of a removal by its time."""
