@@ -12,7 +12,7 @@ A listing that has filled a batch stops. It resumes there once the batch is jour
 then count as done (`CursorBuilder.resumed`).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -104,11 +104,7 @@ class ListingCursor:
 
         The range of the last folder in its parent extends past its end, where new folders appear.
         """
-        last: dict[str, str] = {}
-        for name, folder in self.folders.items():
-            for above in _above(name):
-                if above not in last or self.folders[last[above]].reach < folder.reach:
-                    last[above] = name
+        last = _last_below(self.folders)
         found: list[Range] = []
         for name, folder in self.folders.items():
             widest = name
@@ -213,13 +209,8 @@ class CursorBuilder:
         if len(live) > self.limits.ranges:
             self._folders, self._incomplete = {}, True
             return
-        last: dict[str, str] = {}
-        above_live = {above for name in live for above in _above(name)}
-        for name, folder in self._folders.items():
-            for above in above_live.intersection(_above(name)):
-                if above not in last or self._folders[last[above]].reach < folder.reach:
-                    last[above] = name
-        kept = {*live, *last.values()}
+        last = _last_below(self._folders)
+        kept = {*live, *(last[above] for name in live for above in _above(name))}
         self._folders = {name: self._folders[name] for name in self._folders if name in kept}
 
     def _enter(self, path: str) -> FolderCursor:
@@ -296,6 +287,16 @@ def _above(folder: str) -> Iterator[str]:
         yield folder
         folder = folder_and_name(folder)[0]
     yield ""
+
+
+def _last_below(folders: Mapping[str, FolderCursor]) -> dict[str, str]:
+    """Return the last listed folder in each folder or below, by the highest name in it."""
+    last: dict[str, str] = {}
+    for name, folder in folders.items():
+        for above in _above(name):
+            if above not in last or folders[last[above]].reach < folder.reach:
+                last[above] = name
+    return last
 
 
 def _order(each: tuple[str, FolderCursor]) -> str:

@@ -5,7 +5,6 @@ deletion vector is a 64-bit Roaring bitmap in the portable format: 32-bit bitmap
 upper half of its numbers, in containers of up to 65,536 numbers.
 """
 
-import io
 import struct
 import zlib
 from collections import Counter
@@ -27,6 +26,7 @@ from lakebed.columns.column_mapping import ColumnMapping, format_path
 from lakebed.columns.schema import Schema
 from lakebed.documents.deletion_vector import DeletionVector, from_z85
 from lakebed.errors import DocumentUnreadable, LakeError, ObjectMissing, Whose
+from lakebed.storage.random_access import RandomAccessFile
 from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 
@@ -198,40 +198,6 @@ class RowGroupMatches:
     """Matching rows that are deleted."""
 
 
-class _RandomAccess(io.RawIOBase):
-    """A data file read by byte ranges."""
-
-    def __init__(self, store: Reader, path: str) -> None:
-        facts = store.head(path)
-        if facts is None:
-            raise ObjectMissing("a data file of the table is gone", path=store.describe(path))
-        self._store = store
-        self._facts = facts
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._facts.size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        end = self._facts.size if size < 0 else min(self._facts.size, self._at + size)
-        if end <= self._at:
-            return b""
-        body = self._store.part(self._facts.path, self._at, end, etag=self._facts.etag)
-        self._at = end
-        return body
-
-
 @contextmanager
 def _readable(store: Reader, path: str) -> Iterator[None]:
     """Translate Arrow's errors for a damaged data file."""
@@ -300,7 +266,10 @@ def matching_groups(
     kinds = {one.name: one.arrow_type() for one in schema.fields}
     asked = {column[0] for column in columns_in(predicate)}
     deleted: Places | None = None
-    opened: Any = _RandomAccess(store, active.path)  # pyarrow's stubs are too strict
+    facts = store.head(active.path)
+    if facts is None:
+        raise ObjectMissing("a data file of the table is gone", path=store.describe(active.path))
+    opened: Any = RandomAccessFile(store, facts)  # pyarrow's stubs are too strict
     with pq.ParquetFile(opened) as parquet:
         file = TableFile(parquet, mapping)
         there = asked.intersection(file.names)

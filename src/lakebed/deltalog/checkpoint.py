@@ -19,6 +19,7 @@ from lakebed.documents.records import FIRST_ROW_ID, ROW_VERSION
 from lakebed.errors import TableUnreadable
 from lakebed.layout import DELTA_LOG, OUR_TRANSACTIONS
 from lakebed.storage.options import ObjectFacts
+from lakebed.storage.random_access import RandomAccessFile
 from lakebed.storage.store import Reader
 
 COLUMNS = (
@@ -163,7 +164,7 @@ def read_columns(
 ) -> Iterator[pa.RecordBatch]:
     """Read the requested columns that a checkpoint has."""
     try:
-        source: Any = _Ranges(store, facts)
+        source: Any = RandomAccessFile(store, facts)
         file = pq.ParquetFile(pa.PythonFile(source, mode="r"))
         existing = set(file.schema_arrow.names)
         wanted = [name for name in columns if name.partition(".")[0] in existing]
@@ -224,44 +225,3 @@ def _rows(adds: "pa.Array[Any]") -> int | None:
         return None
     rows: int | None = pc.sum(pc.cast(pc.struct_field(counted, "rows"), pa.int64())).as_py()
     return rows
-
-
-class _Ranges:
-    """An object of a store as a file, so that Arrow reads only the ranges of some columns."""
-
-    closed = False
-
-    def __init__(self, store: Reader, facts: ObjectFacts) -> None:
-        self._store = store
-        self._facts = facts
-        self._at = 0
-
-    def size(self) -> int:
-        return self._facts.size
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._facts.size)[whence]
-        return self._at
-
-    def read(self, count: int = -1) -> bytes:
-        left = self._facts.size - self._at
-        end = self._at + (left if count < 0 else min(count, left))
-        body = (
-            self._store.part(self._facts.path, self._at, end, etag=self._facts.etag)
-            if end > self._at
-            else b""
-        )
-        self._at = end
-        return body
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass

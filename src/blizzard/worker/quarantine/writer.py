@@ -7,8 +7,10 @@ entry can supply the line number later.
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -159,27 +161,24 @@ def write_waiting(
         if closed is None:
             return None
         name = layout.quarantine_file(rest.marks["pipeline"], closed.name)
-        of = _summaries_of(line for line, stays in zip(lines, keep, strict=True) if stays)
+        of = _summaries_of([*compress(lines, keep)])
         written = uploads.hand_in_quarantine(closed, name, unit=file.unit, of=of).result()
     return replace(written, lines_before=file.lines_before)
 
 
-def _summaries_of(lines: Iterator[QuarantinedLine]) -> tuple[BadLines, ...]:
-    found: dict[str, BadLines] = {}
-    for line in lines:
-        before = found.get(line.key)
-        if before is not None:
-            found[line.key] = replace(before, lines=before.lines + 1)
-            continue
-        found[line.key] = BadLines(
-            source=line.key,
-            lines=1,
-            first=line.line,
-            code=line.code,
-            message=line.message,
-            field=line.field,
+def _summaries_of(lines: Sequence[QuarantinedLine]) -> tuple[BadLines, ...]:
+    first = {line.key: line for line in reversed(lines)}
+    return tuple(
+        BadLines(
+            source=key,
+            lines=count,
+            first=first[key].line,
+            code=first[key].code,
+            message=first[key].message,
+            field=first[key].field,
         )
-    return tuple(found.values())
+        for key, count in Counter(line.key for line in lines).items()
+    )
 
 
 def without_selected(
