@@ -9,12 +9,12 @@ from http import HTTPStatus
 from importlib.metadata import version as installed_version
 
 from blizzard.answers.answer import Answer, CommandPrefix, WayOut
-from blizzard.answers.phrases import of_failed, of_lost
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.report import Question
 from blizzard.answers.source_file import settled_progress
 from blizzard.answers.status_reader import failed_files, lost_among
 from blizzard.answers.why import Pipelines, why
+from blizzard.answers.wording.phrases import of_failed, of_lost
 from blizzard.journal.source_names import FileUnknown
 from lakebed.clock import rfc3339
 from lakebed.errors import LakeError

@@ -14,8 +14,8 @@ from blizzard.answers.entries import (
     retracting,
 )
 from blizzard.answers.evidence import JournalEvidence
-from blizzard.answers.phrases import REPLAY
 from blizzard.answers.progress import PipelineEvidence
+from blizzard.answers.wording.phrases import REPLAY
 from blizzard.journal.checks import uris_of
 from blizzard.journal.lease import Life, this_machine, writer_status
 from blizzard.model.source.file import IngestedFile

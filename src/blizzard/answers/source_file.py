@@ -25,9 +25,9 @@ from blizzard.answers.entries import parts_until, reading, retracting
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.file_history import erasures_of, is_running, resolutions, retraction_of
 from blizzard.answers.lifecycle import Lifecycle, last_entry, to_be_replaced
-from blizzard.answers.phrases import REPLAY, present_count, waiting_lines
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.words import Case, worded
+from blizzard.answers.wording.phrases import REPLAY, present_count, waiting_lines
+from blizzard.answers.wording.words import Case, worded
 from blizzard.discover.filter import Decision, bases_of
 from blizzard.discover.finding import Finding, Reason, SkippedFile
 from blizzard.model.settings import SourceSettings

@@ -9,10 +9,10 @@ from datetime import timedelta
 from blizzard.answers.answer import Answer, CommandPrefix, DataFile, FileState, WayOut, confirmed
 from blizzard.answers.entries import data_file_of, naming_data_file
 from blizzard.answers.evidence import JournalEvidence, journals_of
-from blizzard.answers.phrases import removal
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import why_source_file
-from blizzard.answers.words import run_penguin, way
+from blizzard.answers.wording.phrases import removal
+from blizzard.answers.wording.words import run_penguin, way
 from blizzard.journal.source_names import (
     FileAmbiguous,
     FileUnknown,

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from blizzard.answers.answer import CommandPrefix, FailedSource, Health, Problem, WayOut
-from blizzard.answers.phrases import of_failed
 from blizzard.answers.problems import LATE, UnreadFiles, health_of, of_pipeline, said_of
 from blizzard.answers.status import PipelineStatus, SourceStatus
 from blizzard.answers.status_reader import StatusReader
+from blizzard.answers.wording.phrases import of_failed
 from blizzard.cli.call import PipelineCall, document_of, failed_at
 from blizzard.journal.lease import Life, moment
 from blizzard.model.settings import PipelineSettings

@@ -7,9 +7,9 @@ import typer
 
 from blizzard.answers.answer import CommandPrefix
 from blizzard.answers.bad_lines import groups_of, quarantine_of, resolved
-from blizzard.answers.phrases import of_lost, quarantine_hint
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.status_reader import DeadLetterQueue, dead_letter_queue
+from blizzard.answers.wording.phrases import of_lost, quarantine_hint
 from blizzard.cli.call import PipelineCall
 from blizzard.cli.dlq import resolve_lines
 from blizzard.cli.dlq.resolve_lines import dlq_discard, dlq_replay

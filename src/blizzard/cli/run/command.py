@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from rich.console import Console
 
-from blizzard.answers.phrases import quarantine_hint
 from blizzard.answers.status_reader import failed_files
+from blizzard.answers.wording.phrases import quarantine_hint
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.execute.spark.jvm import require_java
 from blizzard.execute.spark.runner import SparkRunner

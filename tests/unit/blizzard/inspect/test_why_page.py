@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from blizzard.answers.answer import LANDED, Answer, FileState
-from blizzard.answers.words import SAYS, WAYS
+from blizzard.answers.wording.words import SAYS, WAYS
 from blizzard.discover.finding import Reason
 
 PAGE = (Path(__file__).parents[4] / "docs/answers.md").read_text()

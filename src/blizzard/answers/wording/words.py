@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from blizzard.answers import phrases
 from blizzard.answers.answer import (
     INHERITED,
     NO_ROWS,
@@ -18,7 +17,8 @@ from blizzard.answers.answer import (
     committed_again,
     confirmed,
 )
-from blizzard.answers.phrases import ways_of_waiting
+from blizzard.answers.wording import phrases
+from blizzard.answers.wording.phrases import ways_of_waiting
 from blizzard.discover.finding import Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings
 from lakebed.layout import file_name

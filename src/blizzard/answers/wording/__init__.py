@@ -1,0 +1,1 @@
+"""The sentences of answers: phrases, and the words for each state of a file."""
