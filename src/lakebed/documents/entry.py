@@ -152,15 +152,13 @@ class Entry:
     def superseded_rows(self) -> Iterator[tuple[str, str | None]]:
         """Yield each superseded file with the source files whose rows are; None for all."""
         yield from ((name, None) for name in self.redone)
+        read = [record for record in self.readings if record.failure is None]
+        yield from ((name, record.key) for record in read for name in record.supersedes)
         # The first reading supersedes the rows of source files that are not read again, too.
-        out = [one.key for one in self.sources if one.retracted]
-        read = (record for record in self.readings if record.failure is None)
-        yield from (
-            (name, key)
-            for record in read
-            for name in record.supersedes
-            for key in (record.key, *out)
-        )
+        again = {record.key for record in read}
+        out = [one.key for one in self.sources if one.retracted and one.key not in again]
+        first = read[0].supersedes if read else ()
+        yield from ((name, key) for name in first for key in out)
 
     @property
     def replaces(self) -> bool:

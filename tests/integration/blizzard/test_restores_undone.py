@@ -133,3 +133,21 @@ def test_only_the_superseded_rows_of_a_data_file_are_back(tmp_path: Path, on_cha
     assert desk.ids() == [1, 4, 5]
     (back, _lost) = sorted(one.message for one in desk.audited().differences)
     assert back.startswith("entry 3 supersedes 1 row of ")
+
+
+@pytest.mark.unbalanced("rows_removed", "rows_back")
+def test_rows_of_several_source_files_replaced_by_another_are_back(tmp_path: Path) -> None:
+    desk = Taken(tmp_path, {"fields": [ID]})
+    for name, *numbers in (("a.ndjson", 1), ("b.ndjson", 2, 3), ("c.ndjson", 4)):
+        desk.land(name, *({"id": number} for number in numbers))
+    desk.ingest()
+    DeltaTable(str(desk.table)).restore(0)
+    desk.cli("audit", "--accept", "2", "--reason", "replaced")
+    desk.land("n.ndjson", {"id": 9})
+    names = ("a.ndjson", "b.ndjson")
+    assert desk.cli("retract", *names, "--replace", "n.ndjson", "--yes").exit_code == 0
+    desk.ingest()
+    assert desk.audited().is_balanced
+    DeltaTable(str(desk.table)).restore(1)
+    back, _lost = sorted(one.message for one in desk.audited().differences)
+    assert back.startswith("entry 2 supersedes 3 rows of ")
