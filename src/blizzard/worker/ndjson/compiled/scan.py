@@ -32,6 +32,7 @@ from blizzard.worker.ndjson.compiled.syntax import (
 from blizzard.worker.ndjson.compiled.vector import (
     WIDTH,
     compiled,
+    copy_step,
     differing,
     first_of,
     part,
@@ -75,11 +76,14 @@ class Names(NamedTuple):
     """The field of each name; declared fields have the first slots."""
     buckets: Pointer
     order: Pointer
-    """The name of each member of the previous object, or -1."""
+    """For each member of the previous object, its name and the size of the prefix of its value, or
+    0 if that is longer than a vector step."""
+    leads: Pointer
+    """The prefix of each value: a comma except for the first, the name and the colon."""
 
 
 NAMES: Any = types.NamedTuple(  # type: ignore[no-untyped-call]  # numba has no types
-    (uint8[::1], int64[::1], int64[::1], int32[::1], int64[::1]), Names
+    (uint8[::1], int64[::1], int64[::1], int32[::1], int64[:, ::1], uint8[:, ::1]), Names
 )
 
 
@@ -88,7 +92,7 @@ def pointers(names: Names) -> Names:
     """Return the names as pointers."""
     return Names(
         pointer(names.written), pointer(names.starts), pointer(names.slots),
-        pointer(names.buckets), pointer(names.order),
+        pointer(names.buckets), pointer(names.order), pointer(names.leads),
     )  # fmt: skip
 
 
@@ -137,7 +141,8 @@ class FieldNames:
 
     def __init__(self, declared: list[str]) -> None:
         self._declared = declared
-        self._order = np.empty(MAX_PLACES, np.int64)
+        self._order = np.empty((MAX_PLACES, 2), np.int64)
+        self._leads = np.empty((MAX_PLACES, WIDTH), np.uint8)
         self._begin()
 
     @property
@@ -168,7 +173,7 @@ class FieldNames:
         return list(self._slot_of)[len(self._declared) :]
 
     def _begin(self) -> None:
-        self._order[:] = -1
+        self._order[:] = (-1, 0)
         self._slot_of = {name: slot for slot, name in enumerate(self._declared)}
         self._written: list[bytes] = []
         self._slots: list[int] = []
@@ -186,7 +191,7 @@ class FieldNames:
         buckets = np.empty(2 << len(self._written).bit_length(), np.int32)
         fill_buckets(written, starts, buckets)
         slots = np.array(self._slots, np.int64)
-        self.arrays = Names(written, starts, slots, buckets, self._order)
+        self.arrays = Names(written, starts, slots, buckets, self._order, self._leads)
 
 
 DONE, NEW_NAME = range(2)
@@ -261,8 +266,15 @@ def _member(
     """Return the number of the next member's name and the start of its value.
 
     A negative number is `_REFUSED`, `_NEW_NAME` or `_NO_MEMBER`, the latter with the position of
-    the next token. The name mostly equals that in the previous object.
+    the next token.
+
+    The prefix of a value mostly equals that in the previous object, byte for byte. Then the comma,
+    the name and the colon need no parsing.
     """
+    order = names.order
+    name, size = order[2 * place], order[2 * place + 1]
+    if size and first_of(differing(data, end, names.leads, WIDTH * place)) >= size:
+        return name, after_space(data, end + size)
     at = after_space(data, end)
     if place:
         if data[at] != COMMA:
@@ -270,14 +282,16 @@ def _member(
         at = after_space(data, at + 1)
     elif data[at] == CLOSE_BRACE:
         return _NO_MEMBER, at
-    name, stop = name_at(data, at, names.order[place], names, mask)
+    name, stop = name_at(data, at, name, names, mask)
     if name < 0:
         found[1], found[2] = at, stop
         return _NEW_NAME if stop >= 0 else _REFUSED, at
     at = after_colon(data, stop)
     if at < 0:
         return _REFUSED, at
-    names.order[place] = name
+    order[2 * place] = name
+    order[2 * place + 1] = at - end if at - end <= WIDTH else 0
+    copy_step(data, end, names.leads, WIDTH * place)
     return name, at
 
 
