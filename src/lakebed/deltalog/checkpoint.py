@@ -19,7 +19,7 @@ from lakebed.documents.records import FIRST_ROW_ID, ROW_VERSION
 from lakebed.errors import TableUnreadable
 from lakebed.layout import DELTA_LOG, OUR_TRANSACTIONS
 from lakebed.storage.options import ObjectFacts
-from lakebed.storage.random_access import RandomAccessFile
+from lakebed.storage.parquet_object import RandomAccessFile
 from lakebed.storage.store import Reader
 
 COLUMNS = (
