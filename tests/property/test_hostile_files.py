@@ -31,7 +31,7 @@ from lakebed.documents.pending_meta import decode_held, decode_meta
 from lakebed.documents.reading import parse_json
 from lakebed.errors import LakeError
 from lakebed.layout import LAST_CHECKPOINT, journal_folder, log_version, snapshot
-from lakebed.storage.parquet_object import footer_of
+from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.logs import LONGEST_TEXT, log_events

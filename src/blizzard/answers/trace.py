@@ -28,7 +28,7 @@ from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.journal import JournalReader
 from lakebed.locations import below
 from lakebed.storage.options import ObjectFacts
-from lakebed.storage.parquet_object import mark_of
+from lakebed.storage.parquet_tail import mark_of
 from lakebed.storage.store import Reader
 from lakebed.types import Codec, Compression, OnMismatch, Provenance, UnknownFields
 

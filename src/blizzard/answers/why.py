@@ -28,7 +28,7 @@ from lakebed.errors import LakeError
 from lakebed.layout import file_name
 from lakebed.locations import below, place_of
 from lakebed.storage.options import ObjectFacts
-from lakebed.storage.parquet_object import born, mark_of
+from lakebed.storage.parquet_tail import born, mark_of
 from lakebed.storage.store import Reader
 from lakebed.types import CommitMode
 from lakebed.units import is_are, plural

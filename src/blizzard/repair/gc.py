@@ -30,7 +30,7 @@ from lakebed.journal import JournalReader, StoredEntry, entries_in, replaced_jou
 from lakebed.listing import sort
 from lakebed.storage.aws.uploads import UploadsUnlisted
 from lakebed.storage.options import ObjectFacts
-from lakebed.storage.parquet_object import born, mark_of
+from lakebed.storage.parquet_tail import born, mark_of
 from lakebed.storage.store import Reader, Store
 
 CONCURRENT = 16

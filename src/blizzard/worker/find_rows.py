@@ -26,7 +26,7 @@ from lakebed.columns.column_mapping import ColumnMapping, format_path
 from lakebed.columns.schema import Schema
 from lakebed.documents.deletion_vector import DeletionVector, from_z85
 from lakebed.errors import DocumentUnreadable, LakeError, ObjectMissing, Whose
-from lakebed.storage.parquet_object import RandomAccessFile
+from lakebed.storage.objects import RandomAccessFile
 from lakebed.storage.store import Reader
 from lakebed.types import Provenance
 

@@ -18,8 +18,8 @@ from lakebed.documents.reading import parse_json
 from lakebed.documents.records import FIRST_ROW_ID, ROW_VERSION
 from lakebed.errors import TableUnreadable
 from lakebed.layout import DELTA_LOG, OUR_TRANSACTIONS
+from lakebed.storage.objects import RandomAccessFile
 from lakebed.storage.options import ObjectFacts
-from lakebed.storage.parquet_object import RandomAccessFile
 from lakebed.storage.store import Reader
 
 COLUMNS = (

@@ -21,7 +21,7 @@ from lakebed.documents.entry import encode
 from lakebed.errors import FilesCollected, JournalConflict, LakeError
 from lakebed.journal import JournalReader
 from lakebed.layout import batch_started, journal_entry
-from lakebed.storage.parquet_object import mark_of
+from lakebed.storage.parquet_tail import mark_of
 from lakebed.storage.store import Store
 from lakebed.types import Handoff
 from tests.support.builders import Bench, Hands, ndjson, no_options, put, rows, tree

@@ -31,7 +31,7 @@ from lakebed.journal import JournalReader, accepted_losses, replaced_journals
 from lakebed.storage.lister import objects
 from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
-from lakebed.storage.parquet_object import footer_of
+from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Reader
 
 MARKS = b"blizzard.pipeline", b"blizzard.journal"
