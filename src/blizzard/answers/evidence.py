@@ -64,11 +64,11 @@ class JournalEvidence:
         of = self._inherits
         if of is not None and self._heritage is None:
             folder = layout.replaced_journal(of.pipeline, of.journal)
-            is_aside = folder in replaced_journals(self.store, of.pipeline)
+            is_there = folder in replaced_journals(self.store, of.pipeline)
             self._heritage = JournalEvidence(
                 store=self.store,
                 pipeline=of.pipeline,
-                journal=JournalReader(self.store, of.pipeline, folder=folder if is_aside else None),
+                journal=JournalReader(self.store, of.pipeline, folder=folder if is_there else None),
                 last=of.sequence,
                 log=self.log,
             )

@@ -242,34 +242,34 @@ class LogSearch:
         read = (*self._older.values(), *map(self._actions, self._numbers(tail)))
         restores = [one for one in read if one is not None and one.info.operation == RESTORE]
         for restore in restores:
-            for remove in restore.removes:
-                key = remove.path, restore.version
-                if _last(remove.path) not in names or key in self._traced_back:
-                    continue
-                self._traced_back.add(key)
-                version = self._removed_before(restore, remove.path)
-                if version is not None and version.version < tail.first:
+            keys = {(one.path, restore.version) for one in restore.removes}
+            new = {key for key in keys - self._traced_back if _last(key[0]) in names}
+            self._traced_back |= new
+            for version in self._removed_before(restore, {path for path, _version in new}):
+                if version.version < tail.first:
                     restores += [version] if version.info.operation == RESTORE else []
                     self._older[version.version] = version
                     yield version
 
-    def _removed_before(self, restore: LogActions, path: str) -> LogActions | None:
-        """Find the last version, up to the one restored, that removed a file.
+    def _removed_before(self, restore: LogActions, paths: set[str]) -> Iterator[LogActions]:
+        """Yield the last versions, up to the one restored, that removed some files.
 
-        The time in the file's name limits the search.
+        The times in the files' names limit the search.
         """
-        named, last = named_at(path), str(restore.info.parameters.get("version"))
-        if named is None or not last.isdigit():
-            return None
-        for start in range(int(last), -1, -NEAR):
+        named = {path: at for path in paths if (at := named_at(path)) is not None}
+        last = str(restore.info.parameters.get("version"))
+        for start in range(int(last) if last.isdigit() and named else -1, -1, -NEAR):
             numbers = range(start, max(-1, start - NEAR), -1)
             self._fetch(numbers)
             for version in map(self._actions, numbers):
-                if version is None or (version.info.at_ms or 0) < named:
-                    return None
-                if any(remove.path == path for remove in version.removes):
-                    return version
-        return None
+                at = -1 if version is None else version.info.at_ms or 0
+                named = {path: since for path, since in named.items() if since <= at}
+                if version is None or not named:
+                    return
+                found = named.keys() & {remove.path for remove in version.removes}
+                named = {path: since for path, since in named.items() if path not in found}
+                if found:
+                    yield version
 
     def _removed_by(self, removal: FileAction, last: int) -> LogActions | None:
         """Find the version of a removal by its time."""
