@@ -190,9 +190,14 @@ def fsck_document(table: TableSettings, found: Repaired | None, planned: bool) -
 
 
 def _rows_lost(found: Repaired) -> list[tuple[str, str]]:
-    """Return the pipelines and keys of the source files with rows that are lost."""
+    """Return the keys of source files with lost rows, after their pipelines.
+
+    The pipeline is empty if another journal replaced that one: it may have another name now.
+    """
     origins = [one.origin for one in found.lost if one.origin]
-    return sorted({(origin.pipeline, key) for origin in origins for key in origin.sources})
+    pipelines = ["" if one.replaced else one.pipeline for one in origins]
+    named = zip(pipelines, origins, strict=True)
+    return sorted({(pipeline, key) for pipeline, origin in named for key in origin.sources})
 
 
 def damaged_document(one: Damaged, uri: str) -> dict[str, object]:
@@ -281,8 +286,8 @@ def _repair_lines(found: Repaired, planned: bool) -> Iterator[str]:
         files = plural(len(lost), "source file")
         yield f"  rows of {files} are lost with that; to read each of them again as a whole:"
         for pipeline, key in lost:
-            file = typable(key)
-            yield Verbatim(f"    blizzard retract {file} --replace {file} --yes -p {pipeline}")
+            file, of = typable(key), f" -p {pipeline}" if pipeline else ""
+            yield Verbatim(f"    blizzard retract {file} --replace {file} --yes{of}")
         yield "  rows of them that were erased come back with it: erase them again"
     if count := sum(not one.rewritten and one.origin is None for one in found.lost):
         yield f"  rows of {plural(count, 'file')} of other programs are lost with that"
