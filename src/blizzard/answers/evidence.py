@@ -188,7 +188,7 @@ class JournalEvidence:
         is_some_left = form is None or form.deleted < one.rows or any(lineage.updated(form))
         if trace.active and is_some_left:
             state = FileState.REWRITTEN if lost is None else FileState.ALTERED
-        elif not trace.altered and all(last in self._takers for last, _version in trace.removed):
+        elif not (trace.altered or any(not self._takes(*last) for last in trace.removed)):
             state = FileState.RETRACTED
         elif self._is_accepted(by):
             state = FileState.DISCARDED
@@ -206,6 +206,14 @@ class JournalEvidence:
             removed_by=None if by is None else by.who,
             replaced_by=" or ".join(heirs if lost is None else ()) or None,
         )
+
+    def _takes(self, path: str, version: int) -> bool:
+        """Whether an entry took a file out for good, given the version that removed it last."""
+        taker, by = self._takers.get(path), self.log.commit(version)
+        if taker is None or by is None:
+            return taker is not None
+        taken = self.committed(taker).version or 0
+        return taken == version if by.restored is None else taken <= by.restored
 
     def _for_source(self, one: DataFile, key: str | None) -> DataFile:
         """Return the state of a data file with regard to the rows of one source file.

@@ -164,6 +164,12 @@ class CommitInfo:
         return number_of(self.raw.get("inCommitTimestamp"))
 
     @property
+    def restored(self) -> int | None:
+        """Return the version that a RESTORE restored; None for others, or if it does not say."""
+        to = str(self.parameters.get("version"))
+        return int(to) if self.operation == "RESTORE" and to.isdigit() else None
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
         """Return the operation's parameters."""
         return self._map("operationParameters")

@@ -257,8 +257,8 @@ class LogSearch:
         The times in the files' names limit the search.
         """
         named = {path: at for path in paths if (at := named_at(path)) is not None}
-        last = str(restore.info.parameters.get("version"))
-        for start in range(int(last) if last.isdigit() and named else -1, -1, -NEAR):
+        last = restore.info.restored if named else None
+        for start in range(-1 if last is None else last, -1, -NEAR):
             numbers = range(start, max(-1, start - NEAR), -1)
             self._fetch(numbers)
             for version in map(self._actions, numbers):

@@ -58,6 +58,8 @@ class Commit:
     """Milliseconds since the epoch, by the committer's clock."""
     operation: str | None = None
     writer: str | None = None
+    restored: int | None = None
+    """The version that it restored, if it is a RESTORE."""
     entries: tuple[SettledEntries, ...] = ()
     files_of_others: int = 0
     """Files that other programs wrote and penguin committed."""
@@ -151,6 +153,7 @@ def commit_of(actions: LogActions) -> Commit:
         at_ms=info.at_ms,
         operation=info.operation,
         writer=info.writer,
+        restored=info.restored,
         entries=tuple(
             SettledEntries(pipeline=pipeline, first=part["first"], last=part["last"])
             for pipeline, part in info.entries

@@ -54,18 +54,18 @@ def find_restore(store: Reader, newest: int) -> Restore:
 
 
 def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
-    restored_by, wanted = restore.version, restore.info.parameters.get("version")
-    if wanted is None or not str(wanted).isdigit():
+    restored_by, wanted = restore.version, restore.info.restored
+    if wanted is None:
         raise NothingToReplay(
             f"version {restored_by} is a RESTORE that does not say to which version",
             table=store.uri,
         )
     commits: dict[int, dict[str, Add]] = {}
     out: set[str] = set()
-    for actions in _read(store, range(int(wanted) + 1, restored_by)):
+    for actions in _read(store, range(wanted + 1, restored_by)):
         version = actions.version
         out = _out_after(actions, out)
-        if version == int(wanted) + 1 and actions.info.operation == "RESTORE":
+        if version == wanted + 1 and actions.info.operation == "RESTORE":
             continue  # The later RESTORE undid this one.
         ours = actions.info.note.get("step") == COMMIT
         changed = {remove.path for remove in actions.removes if remove.data_change}
@@ -88,7 +88,7 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
     out = _out_after(restore, out)
     return Restore(
         restored_by=restored_by,
-        restored_to=int(wanted),
+        restored_to=wanted,
         commits=tuple(
             (version, tuple(add for path, add in adds.items() if path in out))
             for version, adds in commits.items()

@@ -127,11 +127,14 @@ class ExpectedFiles:
         wanted = self.superseded.keys()
         paths = {name: path for path in named if (name := file_name(path)) in wanted}
         lineage = self.log.lineage
-        taken_out = {step.old for step in self.steps}
+        in_effect = {step.version for step in self.steps if self.log.in_effect(step.version)}
+        taken_out = {step.old for step in self.steps if step.version in in_effect}
+        made = {new: step.version for step in self.steps for new in step.new}
         self._expected = {
             path: one.rows
             for path, one in self.absent.items()
             if path not in taken_out
+            and (path not in made or made[path] in in_effect)
             and (path in lineage.active or lineage.removed.get(path, BEFORE) != BEFORE)
         }
         rewritten = {(step.old, step.pipeline, step.entry) for step in self.steps}
@@ -334,7 +337,11 @@ class ExpectedFiles:
         lineage, is_old = self.log.lineage, path == step.old
         if is_old and path not in lineage.active and {*step.new}.issuperset(lineage.after(path)):
             return False  # A RESTORE brought it back, and another one what replaced it.
-        return lineage.added(path) > step.version or (is_old and path in lineage.active)
+        added = lineage.added(path)
+        # Where a step is in effect, a RESTORE since brings back only what was there after it.
+        is_undone = not self.log.in_effect(step.version)
+        is_later = added > step.version and (is_undone or self.log.adds_rows(added))
+        return is_later or (is_old and path in lineage.active)
 
     def _brought_by(self, path: str, step: Supersession) -> str:
         version = self.log.lineage.added(path)
@@ -363,10 +370,13 @@ class ExpectedFiles:
     def _is_taken_again(self, step: Supersession, carriers: Iterable[str]) -> bool:
         """Whether later entries took the same number of rows per source out of these files."""
         reached = self.log.lineage.reached(carriers)
+        is_undone = not self.log.in_effect(step.version)
         later = [
             one
             for one in self.steps
-            if one.left_out and one.version > step.version and one.old in reached
+            if one.left_out
+            and one.old in reached
+            and (one.version > step.version or (is_undone and self.log.in_effect(one.version)))
         ]
         if not any(step.sources.values()):
             return sum(one.left_out for one in later) >= step.left_out

@@ -67,7 +67,8 @@ class LogBooks:
     """The accepted versions that match a loss."""
     losses: list[Accepted] = field(default_factory=list)
     """Unaccepted losses by other writers."""
-    _restores: set[int] = field(default_factory=set)
+    _restores: dict[int, int] = field(default_factory=dict)
+    """The version that each RESTORE restored; the one before it if unknown."""
     commits: dict[int, OtherCommit] = field(default_factory=dict)
     """The versions of other writers."""
 
@@ -93,6 +94,18 @@ class LogBooks:
             return True
         self.losses.append(loss)
         return False
+
+    def in_effect(self, version: int) -> bool:
+        """Whether no RESTORE of an earlier version has undone a version."""
+        newest = self.version or 0
+        for restore, to in sorted(self._restores.items(), reverse=True):
+            if version < restore <= newest:
+                newest = to
+        return version <= newest
+
+    def adds_rows(self, version: int) -> bool:
+        """Whether a version is in effect and no RESTORE, which returns to an earlier state."""
+        return version not in self._restores and self.in_effect(version)
 
     @property
     def is_whole(self) -> bool:
@@ -189,7 +202,8 @@ class LogBooks:
 
     def _take_files(self, found: LogActions) -> None:
         if found.info.operation == RESTORE:
-            self._restores.add(found.version)
+            to = found.info.restored
+            self._restores[found.version] = found.version - 1 if to is None else to
         out = {one.path for one in found.removes}
         for add in found.adds:
             if found.info.operation != RESTORE and add.path not in out:
