@@ -277,6 +277,8 @@ def _with_finished(evidence: PipelineEvidence, answer: Answer, done: IngestedFil
         answer = replace(answer, earlier_lines=_earlier_lines(evidence, max(before, default=0)))
     said = done.entry if undone is None else undone.entry
     taken = retraction_of(evidence, table, replace(done, entry=said), answer.data_files)
+    if taken is not None and {one.state for one in answer.data_files} == {FileState.RETRACTED}:
+        taken = replace(taken, came_back=False)  # Another entry took them out, which is in effect.
     answer = replace(answer, retraction=taken)
     is_back = taken is not None and taken.came_back
     files = answer.data_files or table.inherited_files(done.key, done.entry)

@@ -109,6 +109,10 @@ class Lineage:
     """The versions that moved rows of each file to others."""
     ours: set[int] = field(default_factory=set)
     """The versions of penguin that removed files."""
+    restores: dict[int, int] = field(default_factory=dict)
+    """The version that each RESTORE restored; the one before it if unknown."""
+    newest: int = BEFORE
+    """The last version taken."""
     steps: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     """The replacements of each file by journal entries, in order."""
     made_from: dict[str, list[str]] = field(default_factory=dict)
@@ -153,7 +157,10 @@ class Lineage:
         if found.info.is_ours and gone:
             self.ours.add(found.version)
         # Rows that come from no other file are another writer's own.
-        is_restore = found.info.operation == RESTORE
+        is_restore, self.newest = found.info.operation == RESTORE, found.version
+        if is_restore:
+            to = found.info.restored
+            self.restores[found.version] = found.version - 1 if to is None else to
         theirs = not is_restore and all(one.of_others for one in gone.values())
         for add in adds:
             of_others = theirs and not found.info.is_ours and (add.data_change or bool(removes))
@@ -264,6 +271,14 @@ class Lineage:
             return None
         return max((version for _name, version in trace.removed), default=None)
 
+    def in_effect(self, version: int) -> bool:
+        """Whether no RESTORE of an earlier version has undone a version."""
+        newest = self.newest
+        for restore, to in sorted(self.restores.items(), reverse=True):
+            if version < restore <= newest:
+                newest = to
+        return version <= newest
+
     def added(self, name: str) -> int:
         """Return the version that last added a file; BEFORE if unknown."""
         file = self.active.get(name) or self.past.get(name)
@@ -315,7 +330,8 @@ class Lineage:
 
     def _may_have_rows(self, name: str, since: int) -> bool:
         """Whether a file was in the table after a version, or its rows are in another one now."""
-        return self.removed.get(name, BEFORE) > since or self._is_alive(name)
+        removed = self.removed.get(name, BEFORE)
+        return (removed > since and self.in_effect(removed)) or self._is_alive(name)
 
     def is_back(self, old: str, new: str) -> bool:
         """Whether a file, or one that it was made from, was restored after its replacement."""
@@ -373,8 +389,11 @@ class Lineage:
 
         A RESTORE may bring back files to which an earlier version moved its rows.
         """
+        known = self.rewritten_by.get(name, ())
+        if not self.in_effect(version):
+            version = next((one for one in reversed(known) if self.in_effect(one)), version)
         following = self._next(name, version)
-        earlier = [one for one in self.rewritten_by.get(name, ()) if one != version]
+        earlier = [one for one in known if one != version]
         if version != BEFORE and earlier and not any(map(self._is_alive, following)):
             for one in reversed(earlier):
                 others = self._next(name, one)

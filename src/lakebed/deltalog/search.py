@@ -240,12 +240,14 @@ class LogSearch:
         them.
         """
         read = (*self._older.values(), *map(self._actions, self._numbers(tail)))
-        restores = [one for one in read if one is not None and one.info.operation == RESTORE]
+        found = (one for one in read if one is not None and one.info.operation == RESTORE)
+        restores = sorted(found, key=lambda one: one.version)
+        gone: set[str] = set()
         for restore in restores:
-            keys = {(one.path, restore.version) for one in restore.removes}
-            new = {key for key in keys - self._traced_back if _last(key[0]) in names}
-            self._traced_back |= new
-            for version in self._removed_before(restore, {path for path, _version in new}):
+            gone |= {one.path for one in restore.removes if _last(one.path) in names}
+            new = {path for path in gone if (path, restore.version) not in self._traced_back}
+            self._traced_back |= {(path, restore.version) for path in new}
+            for version in self._removed_before(restore, new):
                 if version.version < tail.first:
                     restores += [version] if version.info.operation == RESTORE else []
                     self._older[version.version] = version

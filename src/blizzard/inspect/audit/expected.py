@@ -127,7 +127,9 @@ class ExpectedFiles:
         wanted = self.superseded.keys()
         paths = {name: path for path in named if (name := file_name(path)) in wanted}
         lineage = self.log.lineage
-        in_effect = {step.version for step in self.steps if self.log.in_effect(step.version)}
+        in_effect = {
+            step.version for step in self.steps if self.log.lineage.in_effect(step.version)
+        }
         taken_out = {step.old for step in self.steps if step.version in in_effect}
         made = {new: step.version for step in self.steps for new in step.new}
         self._expected = {
@@ -339,7 +341,7 @@ class ExpectedFiles:
             return False  # A RESTORE brought it back, and another one what replaced it.
         added = lineage.added(path)
         # Where a step is in effect, a RESTORE since brings back only what was there after it.
-        is_undone = not self.log.in_effect(step.version)
+        is_undone = not lineage.in_effect(step.version)
         is_later = added > step.version and (is_undone or self.log.adds_rows(added))
         return is_later or (is_old and path in lineage.active)
 
@@ -369,14 +371,18 @@ class ExpectedFiles:
 
     def _is_taken_again(self, step: Supersession, carriers: Iterable[str]) -> bool:
         """Whether later entries took the same number of rows per source out of these files."""
-        reached = self.log.lineage.reached(carriers)
-        is_undone = not self.log.in_effect(step.version)
+        lineage = self.log.lineage
+        reached = lineage.reached(carriers)
+        is_undone = not self.log.lineage.in_effect(step.version)
         later = [
             one
             for one in self.steps
             if one.left_out
             and one.old in reached
-            and (one.version > step.version or (is_undone and self.log.in_effect(one.version)))
+            and (
+                one.version > step.version
+                or (is_undone and self.log.lineage.in_effect(one.version))
+            )
         ]
         if not any(step.sources.values()):
             return sum(one.left_out for one in later) >= step.left_out
@@ -391,7 +397,9 @@ class ExpectedFiles:
         """Count the rows of a file that entries took out of its successors."""
         found, sources = 0, self.sources_of(path) or ()
         reached = self.log.lineage.reached([path])
-        for key in {(one.pipeline, one.entry) for one in self.steps if one.old in reached}:
+        # Of several entries that took rows out of one file, a RESTORE has undone all but the last.
+        last = {one.old: (one.pipeline, one.entry) for one in self.steps if one.old in reached}
+        for key in {*last.values()}:
             left = taken.get(key, Counter[int]())
             for source in sources:
                 some = min(rows - found, left[source])

@@ -67,8 +67,6 @@ class LogBooks:
     """The accepted versions that match a loss."""
     losses: list[Accepted] = field(default_factory=list)
     """Unaccepted losses by other writers."""
-    _restores: dict[int, int] = field(default_factory=dict)
-    """The version that each RESTORE restored; the one before it if unknown."""
     commits: dict[int, OtherCommit] = field(default_factory=dict)
     """The versions of other writers."""
 
@@ -95,17 +93,9 @@ class LogBooks:
         self.losses.append(loss)
         return False
 
-    def in_effect(self, version: int) -> bool:
-        """Whether no RESTORE of an earlier version has undone a version."""
-        newest = self.version or 0
-        for restore, to in sorted(self._restores.items(), reverse=True):
-            if version < restore <= newest:
-                newest = to
-        return version <= newest
-
     def adds_rows(self, version: int) -> bool:
         """Whether a version is in effect and no RESTORE, which returns to an earlier state."""
-        return version not in self._restores and self.in_effect(version)
+        return version not in self.lineage.restores and self.lineage.in_effect(version)
 
     @property
     def is_whole(self) -> bool:
@@ -201,9 +191,6 @@ class LogBooks:
             differs(FindingKind.ENTRY_SKIPPED, one.first, before, last + 1)
 
     def _take_files(self, found: LogActions) -> None:
-        if found.info.operation == RESTORE:
-            to = found.info.restored
-            self._restores[found.version] = found.version - 1 if to is None else to
         out = {one.path for one in found.removes}
         for add in found.adds:
             if found.info.operation != RESTORE and add.path not in out:
@@ -240,7 +227,7 @@ class LogBooks:
         """Whether another writer removed a file whose rows are in no other file."""
         if not replayed and (removed == BEFORE or removed in self.ours):
             return False
-        return removed in self._restores or not self.lineage.forward(name).active
+        return removed in self.lineage.restores or not self.lineage.forward(name).active
 
     def _take_other(self, found: LogActions, gone: dict[str, Active]) -> None:
         """Record a version of another writer."""
