@@ -151,3 +151,62 @@ def test_rows_of_several_source_files_replaced_by_another_are_back(tmp_path: Pat
     DeltaTable(str(desk.table)).restore(1)
     back, _lost = sorted(one.message for one in desk.audited().differences)
     assert back.startswith("entry 2 supersedes 3 rows of ")
+
+
+ERASED_A = {"a.ndjson": "in_table", "b.ndjson": "removed"}
+ONLY_B = {"a.ndjson": "retracted", "b.ndjson": "in_table"}
+LOST_B = {"a.ndjson": "retracted", "b.ndjson": "removed"}
+REMOVED = "removed 2 rows"
+
+
+@pytest.mark.unbalanced("rows_removed", "rows_back")
+@pytest.mark.parametrize(
+    ("steps", "ids", "said", "expected"),
+    [
+        ("retract restore:1 restore:0", [], [REMOVED], LOST_B),
+        ("retract restore:1 delete", [], [REMOVED], LOST_B),
+        ("retract restore:1 retract delete", [], [REMOVED], LOST_B),
+        ("retract restore:1 retract delete accept:5 restore:2", [2, 3], [], ONLY_B),
+        ("retract restore:1 retract delete accept:5 restore:2 delete", [], [REMOVED], LOST_B),
+        ("retract restore:1 retract restore:1 restore:2", [2, 3], [], ONLY_B),
+        ("retract replace restore:1 restore:2 restore:3", [2], [], ONLY_B),
+        ("erase restore:1 erase restore:0", [], [REMOVED], ERASED_A),
+        ("retract restore:1 checkpoint restore:0 restore:2", [2, 3], [], ONLY_B),
+    ],
+)
+def test_what_restores_have_undone_has_no_effect(
+    tmp_path: Path, steps: str, ids: list[int], said: list[str], expected: dict[str, str]
+) -> None:
+    """The versions between a RESTORE and the one that it restored explain nothing."""
+    desk = Taken(tmp_path, {"fields": [ID]})
+    desk.land("a.ndjson", {"id": 1})
+    desk.land("b.ndjson", {"id": 2}, {"id": 3})
+    desk.ingest()
+    for step in steps.split():
+        name, _, number = step.partition(":")
+        table = DeltaTable(str(desk.table))
+        match name:
+            case "retract":
+                desk.take_back("a.ndjson")
+            case "replace":
+                desk.land("b.ndjson", {"id": 2})
+                desk.replace("b.ndjson", by="b.ndjson")
+                desk.penguin()
+            case "erase":
+                desk.cli("erase", "--where", "id = 1", "--yes")
+                desk.penguin()
+            case "accept":
+                desk.cli("audit", "--accept", number, "--reason", "a test")
+            case "restore":
+                table.restore(int(number))
+            case "delete":
+                table.delete()
+            case _:
+                table.create_checkpoint()
+    assert desk.ids() == ids
+    found = [one.message for one in desk.audited().differences]
+    assert [words for words in said if words in "".join(found)] == said
+    assert len(found) == len(said), found
+    assert states(desk) == expected
+    is_whole = "removed" not in expected.values()
+    assert desk.cli("files", "--check").exit_code == (0 if is_whole else 1)
