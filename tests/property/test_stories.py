@@ -87,6 +87,12 @@ def story(*steps, provenance=False, on_change="error", inline=False, staging=Fal
     provenance=True, on_change="replace", inline=True,
 )  # fmt: skip
 # The same before a checkpoint.
+@story(
+    ("replaces", 4, 5), ("arrive", 6, 1), ("replaces", 7, 11), ("optimizes", 7, 6),
+    ("change", 11, 0),
+    on_change="replace",
+)  # fmt: skip
+# New content of a file whose replacement of another one was rejected.
 @story(("marks", 0, 0), ("optimizes", 0, 0))  # Rows deleted in place, and then rewritten.
 @story(
     ("arrive", 0, 1), ("marks", 4, 0), ("retracts", 2, 0), provenance=True

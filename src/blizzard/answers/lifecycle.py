@@ -121,7 +121,9 @@ class Lifecycle:
         unfinished = self.ledger.unfinished.get(key)
         if unfinished is not None and unfinished.record.redo:
             done = None  # The files with its rows are gone: it is read again.
-        return Recorded(unfinished=unfinished, finished=done)
+        undone = self._not_applied(key)
+        is_rejected = done is not None and undone is not None and done.entry == undone.entry
+        return Recorded(unfinished=unfinished, finished=done, is_rejected=is_rejected)
 
     def listed(
         self, facts: ObjectFacts, before: Recorded, decision: Decision, *, loses_rest: bool
