@@ -93,6 +93,15 @@ def story(*steps, provenance=False, on_change="error", inline=False, staging=Fal
     on_change="replace",
 )  # fmt: skip
 # New content of a file whose replacement of another one was rejected.
+@story(
+    ("replaces", 3, 3), ("change", 7, 4), ("restores", 5, 4), on_change="replace"
+)  # A row that was lost beside superseded ones.
+@story(
+    ("change", 5, 0), ("replaces", 11, 6), ("restores", 1, 3), ("restores", 0, 4),
+    ("compacts", 3, 11), ("marks", 0, 7),
+    on_change="replace", inline=True,
+)  # fmt: skip
+# A row that was deleted in place beside one that was superseded before a RESTORE.
 @story(("marks", 0, 0), ("optimizes", 0, 0))  # Rows deleted in place, and then rewritten.
 @story(
     ("arrive", 0, 1), ("marks", 4, 0), ("retracts", 2, 0), provenance=True

@@ -366,7 +366,7 @@ class Lineage:
             if current in self.active:
                 active.add(current)
                 continue
-            version = self.removed.get(current, BEFORE)
+            version = self._removal(current)
             if ends(current, version):
                 continue
             following, rewrite = self._followed(current, version)
@@ -384,16 +384,21 @@ class Lineage:
             if by in self.rewrites:
                 yield from sorted(self.rewrites[by].added)
 
+    def _removal(self, name: str) -> int:
+        """Return the version that removed a file, also if a RESTORE repeated or undid that."""
+        version = self.removed.get(name, BEFORE)
+        if self.in_effect(version) and version not in self.restores:
+            return version
+        known = reversed(self.rewritten_by.get(name, ()))
+        return next((one for one in known if self.in_effect(one)), version)
+
     def _followed(self, name: str, version: int) -> tuple[list[str], RewritingVersion | None]:
         """Return the files with rows of a removed one, and the version that wrote them.
 
         A RESTORE may bring back files to which an earlier version moved its rows.
         """
-        known = self.rewritten_by.get(name, ())
-        if not self.in_effect(version):
-            version = next((one for one in reversed(known) if self.in_effect(one)), version)
         following = self._next(name, version)
-        earlier = [one for one in known if one != version]
+        earlier = [one for one in self.rewritten_by.get(name, ()) if one != version]
         if version != BEFORE and earlier and not any(map(self._is_alive, following)):
             for one in reversed(earlier):
                 others = self._next(name, one)
@@ -413,7 +418,7 @@ class Lineage:
         """Return the files to which the rows of a removed file moved directly."""
         if name in self.active:
             return []
-        return self._followed(name, self.removed.get(name, BEFORE))[0]
+        return self._followed(name, self._removal(name))[0]
 
     def successors(self, name: str) -> list[str]:
         """Return the files to which any version ever moved rows of a removed file."""

@@ -34,6 +34,8 @@ class ExpectedFiles:
     """By name of a file, the last supersession of each source file's rows; at None of all."""
     _expected: dict[str, int] = field(default_factory=dict)
     """The rows of absent files that should be in the table."""
+    _left_of: dict[str, Sources] = field(default_factory=dict)
+    """The source files of expected rows in files of which others are superseded."""
     _given_up: dict[str, int] = field(default_factory=dict)
     """The rows of files that were given up once they were in the table."""
     _origins: dict[str, Counter[str]] = field(default_factory=dict)
@@ -147,9 +149,11 @@ class ExpectedFiles:
             absent, covered = self.absent.get(path), self.superseded[name]
             self._expected.pop(path, None)
             origins = Counter[str]() if None in covered else self._origins.get(path, Counter())
-            left = sum(rows for key, rows in origins.items() if key not in covered)
+            others = {key: rows for key, rows in origins.items() if key not in covered}
+            left = sum(others.values())
             if left and absent is not None and path not in taken_out:
                 self._expected[path] = left
+                self._left_of[path] = Sources(self._hashes(absent.pipeline or "", others))
             visible = one.visible or 0
             self._given_up[path] = (visible if absent is None else absent.rows) - left
             for step in {id(step): step for step in covered.values()}.values():
@@ -395,7 +399,7 @@ class ExpectedFiles:
 
     def _taken_of(self, path: str, rows: int, taken: dict[tuple[str, int], Counter[int]]) -> int:
         """Count the rows of a file that entries took out of its successors."""
-        found, sources = 0, self.sources_of(path) or ()
+        found, sources = 0, self._left_of.get(path) or self.sources_of(path) or ()
         reached = self.log.lineage.reached([path])
         # Of several entries that took rows out of one file, a RESTORE has undone all but the last.
         last = {one.old: (one.pipeline, one.entry) for one in self.steps if one.old in reached}
