@@ -21,7 +21,7 @@ from lakebed.units import in_words, is_are, plural
 
 By = Literal["day", "partition"]
 Standing = Literal["complete", "incomplete", "not_over", "empty", "unknown"]
-"""Whether all files of a day are in: `not_over` is today, `empty` a day without files."""
+"""Whether all files of a day are in: `not_over` is today or later, `empty` a day without files."""
 UNKNOWN = "unknown"
 """The group of files without a known landing time or partition."""
 

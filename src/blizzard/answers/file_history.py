@@ -126,6 +126,9 @@ def erasures_of(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[F
             if is_own and one.entry < entry.sequence
         }
         taken = _taken_out(evidence, table, entry, rows, had_them, takes)
+        # A RESTORE may have undone it, and a later one have taken out the same rows.
+        undone = taken.version is not None and not table.follow(()).in_effect(taken.version)
+        taken = replace(taken, came_back=taken.came_back or undone)
         found.append(taken if is_own else replace(taken, pipeline=entry.pipeline))
     return tuple(found)
 

@@ -165,7 +165,7 @@ class Reconciler:
             groups[name].judge(
                 listed=not found.errors,
                 refused=found.refused,
-                so_far=name == today,
+                so_far=question.by == "day" and today <= name != UNKNOWN,
             )
         return Reconciliation(
             pipeline=self.settings.name,

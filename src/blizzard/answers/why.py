@@ -242,12 +242,18 @@ def _paths_in_log(evidence: PipelineEvidence, name: str) -> list[str]:
     lineage = evidence.log.search().follow([f"{name.removesuffix(layout.PARQUET_SUFFIX)}.parquet"])
     known = lineage.active.keys() | lineage.removed.keys()
     if "/" in name:
-        return [name] if name in known else []
+        return [name] if name in known or _is_uncommitted(evidence, name) else []
     found = [path for path in known if file_name(path) == file_name(name)]
     if not found and layout.file_id(name) is None:
         table = evidence.log.snapshot()
         found = [path for path in table.files if name in file_name(path)] if table else []
-    return found
+    return found or ([name] if _is_uncommitted(evidence, name) else [])
+
+
+def _is_uncommitted(evidence: PipelineEvidence, path: str) -> bool:
+    """Whether a data file lies in the table's directory that the log does not name."""
+    store = evidence.store
+    return store is not None and layout.is_parquet(path) and store.head(path) is not None
 
 
 def _journals(

@@ -97,6 +97,8 @@ def test_the_last_days_are_told_newest_first_and_older_ones_are_counted(desk):
     assert [group.name for group in found.groups] == [TODAY, BEFORE]
     assert found.left_out == 1
     assert "2024-05-02 so far" in found.groups[0].sentence
+    lands(desk, "d.ndjson", day="2300-01-01")
+    assert of_day(desk, "2300-01-01").standing == "not_over"
     assert (none.landed, none.complete) == (0, False)
     assert none.sentence == f"no file of {YESTERDAY} has landed yet"
     assert "2 files landed on other days, not counted here" in output

@@ -210,3 +210,16 @@ def test_what_restores_have_undone_has_no_effect(
     assert states(desk) == expected
     is_whole = "removed" not in expected.values()
     assert desk.cli("files", "--check").exit_code == (0 if is_whole else 1)
+
+
+def test_rows_that_were_erased_again_after_a_restore_are_counted_once(tmp_path: Path) -> None:
+    desk = Taken(tmp_path, {"fields": [ID]})
+    desk.land("a.ndjson", *({"id": number} for number in range(5)))
+    desk.ingest()
+    for again in (False, True):
+        if again:
+            DeltaTable(str(desk.table)).restore(1)
+        desk.cli("erase", "--where", "id < 2", "--yes")
+        desk.penguin()
+    assert desk.ids() == [2, 3, 4]
+    assert "3 rows from 5 lines" in desk.cli("why", "a.ndjson").stdout

@@ -217,8 +217,9 @@ def test_a_file_of_another_program_is_foreign_whether_committed_or_not(desk):
     desk.landing.land("a.ndjson", 5)
     desk.both()
     (desk.table / "other.parquet").write_bytes(b"PAR1")
-    answer = desk.why(str(desk.table / "other.parquet"))
-    assert (answer["state"], answer["reason"]) == ("foreign", "uncommitted")
+    for name in (str(desk.table / "other.parquet"), "other.parquet"):
+        answer = desk.why(name)
+        assert (answer["state"], answer["reason"]) == ("foreign", "uncommitted")
     table = DeltaTable(str(desk.table))
     table.optimize.z_order(["id"])
     (written,) = DeltaTable(str(desk.table)).file_uris()
