@@ -142,7 +142,7 @@ class Lineage:
         A file that stays under its name, say with a new deletion vector, is included as it was.
         """
         self._changed()
-        adds, removes = found.adds, found.removes
+        adds, removes, self.newest = found.adds, found.removes, found.version
         if found.is_checkpoint:
             for remove in removes:
                 self.removed[remove.path] = BEFORE
@@ -157,7 +157,7 @@ class Lineage:
         if found.info.is_ours and gone:
             self.ours.add(found.version)
         # Rows that come from no other file are another writer's own.
-        is_restore, self.newest = found.info.operation == RESTORE, found.version
+        is_restore = found.info.operation == RESTORE
         if is_restore:
             to = found.info.restored
             self.restores[found.version] = found.version - 1 if to is None else to

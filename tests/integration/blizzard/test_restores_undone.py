@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from lakebed.deltalog.actions import LogActions
+from lakebed.deltalog.lineage import Lineage
 from tests.support.compactions import crowded
 from tests.support.desk import Desk
 from tests.support.promotions import ID
@@ -41,10 +43,13 @@ def test_a_compaction_that_was_undone_and_put_back(tmp_path: Path, again: bool) 
     assert desk.cli("files", "--check").exit_code == 0
 
 
-def test_a_retraction_that_was_undone_and_put_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_a_retraction_that_was_undone_and_put_back(tmp_path: Path, together: bool) -> None:
     desk = Taken(tmp_path, {"fields": [ID]})
     for name, number in (("a.ndjson", 1), ("c.ndjson", 2)):
         desk.land(name, {"id": number})
+        if not together:
+            desk.ingest()
     desk.ingest()
     before = desk.version
     desk.take_back("a.ndjson")
@@ -54,6 +59,12 @@ def test_a_retraction_that_was_undone_and_put_back(tmp_path: Path) -> None:
     assert desk.ids() == [2]
     assert desk.audited().is_balanced
     assert states(desk) == {"a.ndjson": "retracted", "c.ndjson": "in_table"}
+
+
+def test_versions_before_a_checkpoint_are_in_effect() -> None:
+    lineage = Lineage()
+    lineage.take(LogActions(version=10, is_checkpoint=True))
+    assert lineage.in_effect(5)
 
 
 @pytest.mark.unbalanced("rows_removed", "rows_back")
