@@ -54,25 +54,33 @@ class JournalEvidence:
     _replay_entries: list[Entry] = field(default_factory=list)
     """The entries after `_replayed_since` that replayed bad lines."""
     _replayed_since: int | None = None
-    _heritage: "JournalEvidence | None" = None
+    _heritage: "tuple[JournalEvidence, ...] | None" = None
+    """The earlier journal, if there is one; None before it was sought."""
     _read_in: dict[str, int] = field(default_factory=dict)
     """By key, the last entry that read a source file."""
 
     @property
     def heritage(self) -> "JournalEvidence | None":
-        """The earlier journal whose knowledge this one inherits; None without one."""
-        of = self._inherits
-        if of is not None and self._heritage is None:
-            folder = layout.replaced_journal(of.pipeline, of.journal)
-            is_there = folder in replaced_journals(self.store, of.pipeline)
-            self._heritage = JournalEvidence(
-                store=self.store,
-                pipeline=of.pipeline,
-                journal=JournalReader(self.store, of.pipeline, folder=folder if is_there else None),
-                last=of.sequence,
-                log=self.log,
-            )
-        return self._heritage
+        """The earlier journal whose knowledge this one inherits; None if there is none any more."""
+        if self._heritage is None:
+            of, found = self._inherits, list[JournalEvidence]()
+            if of is not None:
+                folder = layout.replaced_journal(of.pipeline, of.journal)
+                is_kept = folder in replaced_journals(self.store, of.pipeline)
+                reader = JournalReader(self.store, of.pipeline, folder=folder if is_kept else None)
+                opening = None if is_kept else reader.entry(0)
+                # Without that folder, the journal in use may be it, under an earlier name.
+                if is_kept or (opening is not None and opening.journal == of.journal):
+                    evidence = JournalEvidence(
+                        store=self.store,
+                        pipeline=of.pipeline,
+                        journal=reader,
+                        last=of.sequence,
+                        log=self.log,
+                    )
+                    found.append(evidence)
+            self._heritage = tuple(found)
+        return next(iter(self._heritage), None)
 
     @property
     def _inherits(self) -> Inheritance | None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from deltalake import DeltaTable
@@ -215,3 +216,22 @@ def test_rows_read_under_an_earlier_journal_that_a_restore_took_out_are_not_in(t
     assert lake.cli("audit").exit_code == 1
     lake.restore(lake.version - 1)
     assert lake.states("b.ndjson") == ("in_table", "in_table", 0)
+
+
+@pytest.mark.unbalanced("journal_missing", "rows_removed", "entry_missing", "file_unnamed")
+def test_files_of_an_earlier_journal_that_is_deleted_are_answered_by_what_is_left(tmp_path):
+    lake = asked(tmp_path, **INLINE)
+    for name in ("a.ndjson", "b.ndjson"):
+        lake.land(name, {"id": 1})
+        lake.ingest()
+    lake.ends_well()
+    ours = lake.table / "_blizzard" / lake.pipeline
+    max((ours / "journal").iterdir()).unlink()
+    assert lake.cli("journal", "new", "--from", lake.pipeline, "--yes").exit_code == 0
+    lake.land("c.ndjson", {"id": 3})
+    lake.ingest()
+    lake.restore(0)
+    assert lake.states("a.ndjson")[:2] == ("removed", "removed")
+    (kept,) = ours.glob("journal-*")
+    rmtree(kept)
+    assert lake.states("a.ndjson")[:2] == ("in_table", "in_table")
