@@ -1,23 +1,51 @@
 """Guess the columns for some records, with remarks for the configuration's author. Pure.
 
-Types are those of inference. In addition, times written as numbers or text are recognised, and
-names that no column can have are replaced.
+Types are those of inference. In addition, times written as numbers or text are recognised: a guess
+is kept if every value fits, by the rules by which rows are read. Names that no column can have are
+replaced.
 """
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
-from blizzard.inspect.guess.strings import Guess, Values, of_mixture, of_numbers, of_strings
 from blizzard.model.bad_lines import ANY
 from blizzard.model.columns import MOST_COLUMNS
 from blizzard.model.seen import NOTHING, Seen, Text, column_of, is_column_name
-from blizzard.worker.ndjson.inference import MOST_PATHS, infer
-from lakebed.columns.schema import ELEMENT, VALUE, Field
+from blizzard.model.time_pattern import EPOCHS
+from blizzard.worker.ndjson.fields import converter
+from blizzard.worker.ndjson.inference import MOST_PATHS, infer, text_kind
+from blizzard.worker.ndjson.values import NUMBER, ValueRefused
+from lakebed.columns.schema import ELEMENT, VALUE, Field, Reading
 from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
 
 Path = tuple[str | int, ...]
-WIDE_INTEGERS = "integers of more than 64 bits"
+
+NULLS = frozenset(("", "-", "null", "NULL", "None", "N/A", "n/a", "NaN", "nan"))
+"""Strings that commonly stand for null."""
+PATTERNS = (
+    "%d/%b/%Y:%H:%M:%S %z",
+    "%a %b %d %H:%M:%S %z %Y",
+    "%a, %d %b %Y %H:%M:%S %z",
+    "%a, %d %b %Y %H:%M:%S %Z",
+    "%Y/%m/%d %H:%M:%S",
+)
+"""Time formats of web server logs, tweets, mail and HTTP (RFC 2822), and nginx error logs."""
+_EARLIEST, _LATEST = (
+    int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000 for year in (2000, 2100)
+)
+"""Numbers count as times in this range; it does not overlap between units."""
+_TIME_WORDS = frozenset([
+    "time", "timestamp", "ts", "date", "datetime", "at", "on", "when", "epoch", "created",
+    "updated", "modified", "changed", "expires", "expiry", "expiration", "started", "finished",
+    "ended", "start", "end", "begin", "since", "until", "birthday", "dob", "seen", "published",
+    "received", "sent", "occurred", "unix", "nano", "nanos", "ms", "msec", "us", "ns", "utc",
+    "exp", "iat", "nbf", "modification",
+])  # fmt: skip
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +85,8 @@ def fields_of(columns: Iterable[GuessedColumn]) -> tuple[Field, ...]:
 
 @dataclass(slots=True)
 class _Guesser:
-    values: dict[Path, Values] = field(default_factory=dict)
+    values: dict[Path, dict[str, None]] = field(default_factory=dict)
+    """The distinct strings and numbers at each place, in order of appearance."""
     columns: int = 0
 
     def note(self, path: Path, value: Any) -> None:  # noqa: ANN401 - any JSON value
@@ -68,12 +97,8 @@ class _Guesser:
             case list():
                 for inner in value:
                     self.note((*path, ANY), inner)
-            case str():
-                known = self.values.get(path)
-                if known is None and len(self.values) < MOST_PATHS:
-                    known = self.values[path] = Values()
-                if known is not None:
-                    known.add(value)
+            case str() if path in self.values or len(self.values) < MOST_PATHS:
+                self.values.setdefault(path, {})[value] = None
 
     def fields(self, members: Mapping[str, Seen], path: Path) -> Iterator[GuessedColumn]:
         """Yield a column for each member, under a unique name that Delta accepts."""
@@ -81,7 +106,7 @@ class _Guesser:
         first: dict[str, str] = {}
         last: dict[str, int] = {}
         for name, seen in members.items():
-            if not name or not _can_be_written(name):
+            if not name or any("\ud800" <= letter <= "\udfff" for letter in name):
                 yield GuessedColumn(None, name, ("no column can take a field of this name",))
                 continue
             remarks: list[str] = []
@@ -106,45 +131,21 @@ class _Guesser:
         self.columns += 1
         made = column_of(name, seen)
         if made is not None and made.type is FieldType.JSON:
-            number = self._numbers(seen, path) or Guess(made, _mixture(seen))
-            return GuessedColumn(replace(number.field, name=name), name, (number.remark,))
+            return GuessedColumn(made, name, (_why_json(seen),))
         if seen.arrays:
-            return self._list(name, seen, path)
+            inner = self.column(ELEMENT, seen.elements or NOTHING, (*path, ANY))
+            if inner.field is None:
+                return GuessedColumn(None, name, ("only empty arrays were seen",))
+            made = Field(name=name, type=FieldType.LIST, items=inner.field)
+            return GuessedColumn(made, name, (), (inner,))
         if seen.objects is not None:
             return self._object(name, seen, path)
         if made is None:
             return GuessedColumn(None, name, ("only null was seen",))
-        guess = self._guess(made, path)
-        if guess is None:
-            is_wide = made.type is FieldType.DECIMAL
-            return GuessedColumn(made, name, (WIDE_INTEGERS,) if is_wide else ())
-        remarks = (guess.remark,) if guess.remark else ()
-        return GuessedColumn(replace(guess.field, name=name), name, remarks)
-
-    def _numbers(self, seen: Seen, path: Path) -> Guess | None:
-        """Return a guess for numbers mixed with some text; None if there are other types."""
-        values, number = self.values.get(path), column_of("", replace(seen, texts=frozenset()))
-        if values is None or number is None or not seen.texts or Text.BROKEN in seen.texts:
-            return None
-        is_number = number.type in (FieldType.INT64, FieldType.FLOAT64, FieldType.DECIMAL)
-        return of_mixture(number, values) if is_number else None
-
-    def _guess(self, made: Field, path: Path) -> Guess | None:
-        values = self.values.get(path)
         # Elements of a list are guessed by the list's name.
-        name = next((str(step) for step in reversed(path) if step != ANY), made.name)
-        if values is None:
-            return None
-        if made.type in (FieldType.INT64, FieldType.FLOAT64):
-            return of_numbers(name, values)
-        return of_strings(name, values) if made.type is FieldType.STRING else None
-
-    def _list(self, name: str, seen: Seen, path: Path) -> GuessedColumn:
-        inner = self.column(ELEMENT, seen.elements or NOTHING, (*path, ANY))
-        if inner.field is None:
-            return GuessedColumn(None, name, ("only empty arrays were seen",))
-        made = Field(name=name, type=FieldType.LIST, items=inner.field)
-        return GuessedColumn(made, name, (), (inner,))
+        named = next((str(step) for step in reversed(path) if step != ANY), name)
+        found, remark = _reading(made, named, self.values.get(path, {}))
+        return GuessedColumn(found, name, (remark,) if remark else ())
 
     def _object(self, name: str, seen: Seen, path: Path) -> GuessedColumn:
         known = column_of(name, seen)
@@ -161,12 +162,74 @@ class _Guesser:
         )
 
 
-def _can_be_written(name: str) -> bool:
+def _why_json(seen: Seen) -> str:
+    if seen.families == 1:
+        return "no other type holds all of its values"
+    if seen.arrays or seen.objects is not None:
+        return "values of several types"
+    return "values of several types; type: string, coerce: true keeps them as text"
+
+
+def _reading(column: Field, name: str, values: Iterable[str]) -> tuple[Field, str]:
+    """Return the column of strings or numbers, read as times if all of them are, and a remark."""
+    is_text = column.type is FieldType.STRING
+    if not is_text and column.type not in (FieldType.INT64, FieldType.FLOAT64):
+        return column, ""
+    nulls = tuple(value for value in values if is_text and value in NULLS)
+    others = [value for value in values if value not in nulls]
+    for way in _ways(name, is_text=is_text) if others else ():
+        if not all(_takes(way, value) for value in others):
+            continue
+        reading = way.reading
+        if reading.truncate:
+            format_ = "".join(f"format: {each}, " for each in reading.formats)
+            return column, f"{{type: timestamp, {format_}truncate: true}} cuts to microseconds"
+        remarks = ["times without a zone"] if way == _NTZ else []
+        if nulls:
+            remarks.append(f"{' and '.join(map(json.dumps, nulls))} for null")
+        reading = replace(reading, null_values=nulls)
+        return replace(way, name=column.name, reading=reading), "; ".join(remarks)
+    if is_text and others and all(map(NUMBER.fullmatch, others)):
+        return column, "numbers as text; a type of numbers with coerce: true reads them"
+    return column, ""
+
+
+def _way(kind: FieldType, *formats: str, coerce: bool = False, truncate: bool = False) -> Field:
+    reading = Reading(formats=formats, coerce=coerce, truncate=truncate)
+    return Field(name="", type=kind, reading=reading)
+
+
+_ISO = _way(FieldType.TIMESTAMP)
+_NTZ = _way(FieldType.TIMESTAMP_NTZ)
+_FINER = _way(FieldType.TIMESTAMP, truncate=True)
+
+
+def _ways(name: str, *, is_text: bool) -> Iterator[Field]:
+    """Yield the ways to read the values of a field, the most likely first."""
+    if is_text:
+        yield from (_way(FieldType.DATE), _ISO, _NTZ)
+        for each in PATTERNS:
+            is_zoned = "%z" in each.lower()
+            yield _way(FieldType.TIMESTAMP if is_zoned else FieldType.TIMESTAMP_NTZ, each)
+        yield from (_way(FieldType.BOOLEAN, coerce=True), _FINER)
+    # Both `createdAt` and `created_at` have the words created and at.
+    if {word.lower() for word in _WORD.findall(name)} & _TIME_WORDS:
+        for truncate in (False, True):
+            for unit in EPOCHS:
+                yield _way(FieldType.TIMESTAMP, unit, coerce=is_text, truncate=truncate)
+
+
+def _takes(way: Field, value: str) -> bool:
+    """Whether a value can be read in this way."""
+    if way == _ISO:
+        return text_kind(value) is Text.TIMESTAMP
     try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False  # Half a surrogate pair.
-    return True
+        cell = converter(way)(value)
+    except ValueRefused:
+        return False
+    if way.reading.formats[:1] and way.reading.formats[0] in EPOCHS:
+        return bool(_EARLIEST <= cell < _LATEST)
+    return way != _FINER or ":" in value
 
 
 def allowed_name(name: str) -> str:
@@ -188,23 +251,3 @@ def _free(name: str, taken: set[str], last: dict[str, int]) -> str:
         last[key] = last.get(key, 1) + 1
         found = f"{name}_{last[key]}"
     return found
-
-
-def _mixture(seen: Seen) -> str:
-    kinds = [
-        name
-        for name, found in (
-            ("numbers", seen.integers is not None or seen.fractions or seen.unbounded),
-            ("strings", bool(seen.texts)),
-            ("booleans", seen.booleans),
-            ("objects", seen.objects is not None),
-            ("arrays", seen.arrays),
-        )
-        if found
-    ]
-    if len(kinds) == 1:
-        return "no other type holds all of its values"
-    remark = f"{', '.join(kinds[:-1])}, also {kinds[-1]}"
-    if set(kinds) <= {"numbers", "strings", "booleans"}:
-        remark += "; type: string, coerce: true keeps them as text"
-    return remark
