@@ -86,6 +86,7 @@ def init(
         source=files,
         table=sink,
         form=read.form,
+        beside=read.beside,
         columns=columns,
         sampled=_sampled(found),
         partition=partition,

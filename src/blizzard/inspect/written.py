@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 
 from blizzard.inspect.guess.fields import GuessedColumn
-from blizzard.inspect.guess.forms import GuessedForm
+from blizzard.model.source.form import Form
 from lakebed.columns.schema import Field
 from lakebed.types import FieldType
 
@@ -46,9 +47,10 @@ def pipeline_lines(
     *,
     source: str,
     table: str,
-    form: GuessedForm,
+    form: Form,
     columns: Sequence[GuessedColumn],
     sampled: str,
+    beside: Sequence[str] = (),
     partition: str | None = None,
     renamed: Sequence[str] = (),
     inline: bool = False,
@@ -62,11 +64,13 @@ def pipeline_lines(
     yield f"  path: {_quoted(source)}"
     if renamed:
         yield from _comment("  ", rotation_remark(renamed))
-    for key, value in form.settings():
-        yield f"  {key}: {value}"
-    if form.beside:
-        beside = ", ".join(scalar(name) for name in form.beside)
-        yield from _comment("  ", f"Other members of a document are left out: {beside}")
+    if form.is_documents:
+        yield "  format: json"
+    if form.records:
+        yield f"  records: {'.'.join(form.records)}"
+    if beside:
+        others = ", ".join(map(scalar, beside))
+        yield from _comment("  ", f"Other members of a document are left out: {others}")
     yield ""
     yield "sink:"
     yield f"  path: {_quoted(table)}"
@@ -214,11 +218,13 @@ def _remarked(line: str, remark: str, margin: str) -> Iterator[str]:
 def _comment(margin: str, text: str) -> Iterator[str]:
     """Yield a comment, wrapped if long."""
     # A name may hold anything; a line break in it would end the comment.
-    words = "".join(letter if letter.isprintable() else " " for letter in text).split(" ")
-    line = f"{margin}#"
-    for word in words:
-        if len(line) + 1 + len(word) > WIDTH and line != f"{margin}#":
-            yield line
-            line = f"{margin}#"
-        line += f" {word}"
-    yield line
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    begin = f"{margin}# "
+    yield from wrap(
+        plain,
+        WIDTH,
+        initial_indent=begin,
+        subsequent_indent=begin,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,6 +1,6 @@
 """Guess the form of files from their beginnings: lines, documents, envelopes. Pure.
 
-The corresponding keys of `source` are `format`, `records` and `skip_records`.
+The corresponding keys of `source` are `format` and `records`.
 """
 
 import json
@@ -14,86 +14,139 @@ from typing import Any
 from blizzard.model.source.form import Form
 from blizzard.worker.ndjson.inference import parse, parse_next
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
-from blizzard.worker.ndjson.values import Number
+from lakebed.types import SourceFormat
 
 ENVELOPES = frozenset([
     "records", "features", "items", "results", "data", "value", "values", "events", "logevents",
     "entries", "hits", "rows",
 ])  # fmt: skip
 """Usual names of the arrays in envelopes, in lower case."""
-OF_A_RECORD = frozenset(("messages", "conversations", "choices", "tags"))
-"""Usual names of arrays of objects within a single record."""
 IDENTIFIES = re.compile(r"_?u?u?id|key|.*_id|.*[a-z]Id|timestamp|time|ts")
 """A document with a member of such a name is a record, not an envelope."""
-FEWEST_RECORDS = 2
+_SEPARATOR = "\x1e"
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+"""A string, possibly truncated, or punctuation."""
+_CLOSING = {"[": "]", "{": "}"}
+_SPACE = re.compile(r"[\s\x1e]*")
+_NOTHING_ENDS = "nothing ends within the bytes read of it; --sample reads more"
 
+Record = dict[str, Any]
 Document = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileHead:
+    """The first bytes of a file, once it is decompressed."""
+
+    file: str
+    data: bytes
+    whole: bool = True
+    """Whether these are all of the file's bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """The records at the beginnings of some files."""
+
+    form: Form
+    records: tuple[Record, ...] = ()
+    beside: tuple[str, ...] = ()
+    """The other members of an envelope, which belong to no record."""
+    strange: tuple[str, ...] = ()
+    """The files that deviate from this form, each with the reason."""
+    bad_lines: bool = False
+    """Whether some lines among readable ones are unreadable."""
+
+
 @dataclass(frozen=True, slots=True)
-class Envelope:
-    """An envelope around an array of records, and the files with and without it."""
+class _Found:
+    """The values at the beginning of a file, read as lines or as documents."""
 
-    path: tuple[str, ...]
-    """The keys that lead to the array."""
-    beside: tuple[str, ...]
-    """The other members of the documents."""
-    inside: frozenset[int]
-    """The indexes of the files with the envelope."""
-    outside: frozenset[int]
-    """The indexes of the other files."""
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether it is the form of all files with few exceptions."""
-        return len(self.inside) >= len(self.outside)
-
-    def unlike(self) -> Iterator[tuple[int, str]]:
-        """Yield the exceptions, and how each of them will be read."""
-        path = ".".join(self.path)
-        if self.is_usual:
-            why = f"it has no array {path}, so it would fail; leave it out with a narrower path"
-        else:
-            why = (
-                f"it looks like an envelope around the array {path}, unlike most files; it would "
-                "be one record: give such files a source of their own, with format and records"
-            )
-        yield from ((n, why) for n in sorted(self.outside if self.is_usual else self.inside))
+    values: tuple[Record, ...]
+    why_not: str | None = None
+    """Why the file does not have the form."""
+    cut: bool = False
+    """Whether the last value is truncated and has only the first records of an envelope."""
+    is_json: bool = True
+    """Whether all of it is JSON, even without records."""
 
 
-def envelope_of(files: Sequence[Sequence[Document]], *, all_whole: bool) -> Envelope | None:
-    """Return the envelope, if the documents of some files are envelopes around records.
+def records_of(files: Sequence[FileHead]) -> Records:
+    """Return the form that fits the beginnings of files best, with their records."""
+    found = [_lines(file) for file in files]
+    form = Form()
+    if any(each.why_not for each in found):
+        documents = [_documents(file) for file in files]
+        if _brokenness(documents) < _brokenness(found):
+            found, form = documents, Form(format=SourceFormat.JSON)
+    bad_lines = not form.is_documents and any(each.why_not and each.values for each in found)
+    strange = list(_unlike_form(files, found))
+    beside: dict[str, None] = {}
+    if path := _envelope_of([each.values for each in found]):
+        form = Form(format=SourceFormat.JSON, records=path)
+        bad_lines = False
+        for file, each in zip(files, found, strict=True):
+            if all(is_records(at(value, path)) for value in each.values):
+                beside |= dict.fromkeys(name for value in each.values for name in value)
+            else:
+                strange.append(
+                    f"{file.file}: it has no array {'.'.join(path)}, so it would fail; leave it "
+                    "out with a narrower path"
+                )
+        beside.pop(path[0])
+    return Records(
+        form=form,
+        records=tuple(record for each in found for record in _rows(each, form.records)),
+        beside=tuple(beside),
+        strange=tuple(strange),
+        bad_lines=bad_lines,
+    )
 
-    For files that were not read in full, one record is enough.
-    """
+
+def records_in(files: Sequence[FileHead], form: Form) -> Records:
+    """Return the records at the beginnings of files of a known form."""
+    found = [_documents(file) if form.is_documents else _lines(file) for file in files]
+    rows = (record for each in found for record in _rows(each, form.records))
+    return Records(
+        form=form,
+        records=tuple(
+            record
+            for record in rows
+            if form.skip is None or not form.skip.holds(json.dumps(record).encode())
+        ),
+        strange=tuple(_unlike_form(files, found)),
+    )
+
+
+def _brokenness(found: Sequence[_Found]) -> tuple[int, int]:
+    """Count the files of another form, and those that are not JSON at all."""
+    return sum(each.why_not is not None for each in found), sum(not each.is_json for each in found)
+
+
+def _unlike_form(files: Sequence[FileHead], found: Sequence[_Found]) -> Iterator[str]:
+    pairs = zip(files, found, strict=True)
+    yield from (f"{file.file}: {each.why_not}" for file, each in pairs if each.why_not)
+
+
+def _envelope_of(files: Sequence[Sequence[Document]]) -> tuple[str, ...] | None:
+    """Return the path of the records if the documents of most files are envelopes around them."""
+    files = [values for values in files if values]
     arrays = (next(filter(None, map(_array, values)), None) for values in files)
     paths = Counter(path for path in arrays if path is not None)
     if not paths:
         return None
     ((path, _count),) = paths.most_common(1)
-    numbers = [n for n, values in enumerate(files) if values]
-    inside = [n for n in numbers if all(is_records(at(value, path)) for value in files[n])]
-    documents = [value for n in inside for value in files[n]]
-    longest = max((len(at(document, path)) for document in documents), default=0)
-    if longest < (FEWEST_RECORDS if all_whole else 1):
-        return None
-    beside = tuple(
-        dict.fromkeys(name for document in documents for name in document if name != path[0])
+    inside = [values for values in files if all(is_records(at(value, path)) for value in values)]
+    beside = {name for values in inside for value in values for name in value} - {path[0]}
+    # A file of one line with other members may also be a single record with an array.
+    is_record = beside and (
+        any(len(values) > 1 for values in inside) or any(map(IDENTIFIES.fullmatch, beside))
     )
-    named = path[-1].lower() in ENVELOPES
-    if not named and len(inside) < len(numbers):
-        return None
-    if beside or not named:
-        # A one-line file may also be a single record with an array.
-        alone = all(len(files[n]) == 1 for n in inside)
-        is_record = path[-1].lower() in OF_A_RECORD or any(map(IDENTIFIES.fullmatch, beside))
-        if not alone or is_record or (beside and not named):
-            return None
-    return Envelope(path, beside, frozenset(inside), frozenset(numbers) - frozenset(inside))
+    return None if is_record or 2 * len(inside) < len(files) else path
 
 
 def _array(document: Document) -> tuple[str, ...] | None:
-    """Return the path of the only array of objects, at most one level deep."""
+    """Return the path of the only array of objects, at most one level deep, if it is usual."""
     outer = [(name,) for name, value in document.items() if is_records(value) and value]
     inner = [
         (name, below)
@@ -103,9 +156,8 @@ def _array(document: Document) -> tuple[str, ...] | None:
         if is_records(array) and array
     ]
     found = outer or inner
-    if len(found) != 1 or any("." in key or not key for key in found[0]):
-        return None
-    return found[0]
+    is_usual = len(found) == 1 and found[0][-1].lower() in ENVELOPES and "." not in found[0][0]
+    return found[0] if is_usual and found[0][0] else None
 
 
 def at(document: Document, path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
@@ -121,122 +173,6 @@ def is_records(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
-ACTIONS = ("index", "create", "update", "delete")
-"""The action names of Elasticsearch bulk requests."""
-OF_ACTIONS = re.compile(r"_\w+|routing|version|version_type|pipeline|retry_on_conflict|require_\w+")
-"""The members of such an action; `if_seq_no` and others are rare."""
-_SEPARATOR = "\x1e"
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-"""A string, possibly truncated, or punctuation."""
-_CLOSING = {"[": "]", "{": "}"}
-_SPACE = re.compile(r"[\s\x1e]*")
-
-Record = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileHead:
-    """The first bytes of a file, once it is decompressed."""
-
-    file: str
-    data: bytes
-    whole: bool = True
-    """Whether these are all of the file's bytes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuessedForm:
-    """The guessed form of a source's files; by default one record per line."""
-
-    documents: bool = False
-    """Whether records may span lines: `format: json`."""
-    records: tuple[str, ...] = ()
-    """The keys that lead from a document to its records: `records`."""
-    actions: tuple[str, ...] = ()
-    """Records with one of these as their only key are no rows: `skip_records: {only_key: …}`."""
-    beside: tuple[str, ...] = ()
-    """The other members of an envelope, which belong to no record."""
-
-    def settings(self) -> Iterator[tuple[str, str]]:
-        """Yield the keys of `source` for this form, with YAML values."""
-        if self.documents:
-            yield "format", "json"
-        if self.records:
-            yield "records", ".".join(self.records)
-        if self.actions:
-            yield "skip_records", f"{{only_key: [{', '.join(self.actions)}]}}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
-    """The records at the beginnings of some files."""
-
-    form: GuessedForm
-    records: tuple[Record, ...] = ()
-    strange: tuple[str, ...] = ()
-    """The files that deviate from this form, each with the reason."""
-    bad_lines: bool = False
-    """Whether some lines among readable ones are unreadable."""
-
-
-def records_of(files: Sequence[FileHead]) -> Records:
-    """Return the form that fits the beginnings of files best, with their records."""
-    found = [_lines(file) for file in files]
-    form = GuessedForm()
-    if any(each.why_not for each in found):
-        documents = [_documents(file) for file in files]
-        if _brokenness(documents) < _brokenness(found):
-            found, form = documents, GuessedForm(documents=True)
-    strange = _unlike_form(files, found)
-    all_whole = all(file.whole for file in files)
-    if envelope := envelope_of([each.values for each in found], all_whole=all_whole):
-        if envelope.is_usual:
-            form = GuessedForm(documents=True, records=envelope.path, beside=envelope.beside)
-        strange = (*strange, *(f"{files[n].file}: {why}" for n, why in envelope.unlike()))
-    rows = tuple(record for each in found for record in _rows(each, form.records))
-    if not form.documents and (actions := _actions(rows)):
-        form = GuessedForm(actions=actions)
-        rows = tuple(each for each in rows if not _is_action(each))
-    bad_lines = not form.documents and any(each.why_not and each.values for each in found)
-    return Records(form=form, records=rows, strange=strange, bad_lines=bad_lines)
-
-
-def records_in(files: Sequence[FileHead], form: Form) -> Records:
-    """Return the records at the beginnings of files of a known form."""
-    found = [_documents(file) if form.is_documents else _lines(file) for file in files]
-    rows = (record for each in found for record in _rows(each, form.records))
-    return Records(
-        form=GuessedForm(documents=form.is_documents, records=form.records),
-        records=tuple(
-            record
-            for record in rows
-            if form.skip is None or not form.skip.holds(json.dumps(record).encode())
-        ),
-        strange=_unlike_form(files, found),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    values: tuple[Any, ...]
-    why_not: str | None = None
-    """Why the file does not have the form."""
-    cut: bool = False
-    """Whether the last value is truncated and has only the first records of an envelope."""
-    is_json: bool = True
-    """Whether all of it is JSON, even without records."""
-
-
-def _brokenness(found: Sequence[_Found]) -> tuple[int, int]:
-    """Count the files of another form, and those that are not JSON at all."""
-    return sum(each.why_not is not None for each in found), sum(not each.is_json for each in found)
-
-
-def _unlike_form(files: Sequence[FileHead], found: Sequence[_Found]) -> tuple[str, ...]:
-    pairs = zip(files, found, strict=True)
-    return tuple(f"{file.file}: {each.why_not}" for file, each in pairs if each.why_not)
-
-
 def _text(file: FileHead) -> str:
     # The last character may be truncated.
     errors = "strict" if file.whole else "ignore"
@@ -248,7 +184,7 @@ def _lines(file: FileHead) -> _Found:
     try:
         lines = _text(file).split("\n")
     except UnicodeDecodeError as wrong:
-        return _Found((), _not_utf8(wrong), is_json=False)
+        return _Found((), _parse_error(wrong), is_json=False)
     if not file.whole:
         lines.pop()
     found: list[Record] = []
@@ -266,52 +202,47 @@ def _lines(file: FileHead) -> _Found:
         if isinstance(value, dict):
             found.append(value)
         else:
-            why_not = why_not or f"line {number} is {_kind(value)}, not an object"
-    if why_not is not None:
-        return _Found(tuple(found), why_not, is_json=is_json)
+            why_not = why_not or f"line {number} is not an object"
     if not found and not file.whole:
         # Such a line may be a document, too.
-        return _Found((), "no line ends within the bytes read of it; --sample reads more")
-    return _Found(tuple(found))
+        why_not = why_not or _NOTHING_ENDS
+    return _Found(tuple(found), why_not, is_json=is_json)
 
 
 def _documents(file: FileHead) -> _Found:
     """Parse consecutive documents in any layout; the last one may be truncated."""
     values: list[Any] = []
-    text, at, cut = "", 0, False
+    text, end, cut = "", 0, False
     try:
         text = _text(file)
-        at = _past_space(text, 0)
-        while at < len(text):
+        end = _past_space(text, 0)
+        while end < len(text):
             try:
-                value, at = parse_next(text, at)
+                value, end = parse_next(text, end)
             except ValueError:
                 if file.whole:
                     raise
-                value, at = _cut_off(text[at:]), len(text)
+                value, end = _cut_off(text[end:]), len(text)
                 cut = isinstance(value, dict)
             values += value if isinstance(value, list) else [value]
-            at = _past_space(text, at)
+            end = _past_space(text, end)
     except UnicodeDecodeError as wrong:
-        return _Found((), _not_utf8(wrong), is_json=False)
+        return _Found((), _parse_error(wrong), is_json=False)
     except (ValueError, RecursionError) as wrong:
-        line = text.count("\n", 0, wrong.pos if isinstance(wrong, JSONDecodeError) else at) + 1
+        line = text.count("\n", 0, wrong.pos if isinstance(wrong, JSONDecodeError) else end) + 1
         return _Found((), f"line {line} is not JSON ({_parse_error(wrong)})", is_json=False)
     good = tuple(value for value in values if isinstance(value, dict))
     if len(good) < len(values):
-        other = next(value for value in values if not isinstance(value, dict))
-        return _Found(good, f"one of its records is {_kind(other)}, not an object")
-    if good or file.whole:
-        return _Found(good, None if good else "there is no record in it", cut=cut)
-    return _Found((), "no record ends within the bytes read of it; --sample reads more")
-
-
-def _not_utf8(wrong: UnicodeDecodeError) -> str:
-    return f"byte {wrong.start + 1} is not UTF-8"
+        return _Found(good, "one of its records is not an object")
+    if good:
+        return _Found(good, cut=cut)
+    return _Found((), "there is no record in it" if file.whole else _NOTHING_ENDS)
 
 
 def _parse_error(wrong: ValueError | RecursionError) -> str:
     """Return a parser's error without the text."""
+    if isinstance(wrong, UnicodeDecodeError):
+        return f"byte {wrong.start + 1} is not UTF-8"
     if isinstance(wrong, RecursionError):
         return "nested too deeply"
     if isinstance(wrong, JSONDecodeError):
@@ -319,41 +250,16 @@ def _parse_error(wrong: ValueError | RecursionError) -> str:
     return str(wrong)
 
 
-def _kind(value: object) -> str:
-    match value:
-        case list():
-            return "an array"
-        case bool():
-            return "a boolean"
-        case Number():
-            return "a number"
-        case str():
-            return "a string"
-    return "null"
-
-
-def _past_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+def _past_space(text: str, start: int) -> int:
+    found = _SPACE.match(text, start)
+    return start if found is None else found.end()
 
 
 def _cut_off(text: str) -> Any:  # noqa: ANN401 - any JSON value
     """Return the complete part of a truncated document: records, or an envelope with some.
 
-    A truncated record is dropped, since its absent members would look missing.
-    """
-    closed = _closed(text)
-    if closed is None:
-        return []
-    value = parse(closed)
-    is_record = isinstance(value, dict) and envelope_of([[value]], all_whole=False) is None
-    return [] if is_record else value
-
-
-def _closed(text: str) -> str | None:
-    """Close a truncated document after its last complete value; None without one.
-
-    Values of objects inside an array do not count, since the object may be a record.
+    A truncated record is dropped, since its absent members would look missing. Values of objects
+    inside an array do not count, since the object may be a record.
     """
     if not text.startswith(("[", "{")):
         raise ValueError("no value is whole")
@@ -367,32 +273,15 @@ def _closed(text: str) -> str | None:
                 around.pop()
             case "," if around and "]" not in around[:-1]:
                 end = token.start(), around[::-1]
-    return None if end is None else text[: end[0]] + "".join(end[1])
+    value = [] if end is None else parse(text[: end[0]] + "".join(end[1]))
+    return value if isinstance(value, list) or _envelope_of([[value]]) else []
 
 
 def _rows(found: _Found, path: Sequence[str]) -> Iterator[Record]:
     """Yield the records at a path; without a path, a truncated envelope gives none."""
-    return _inside(found.values[:-1] if found.cut and not path else found.values, path)
-
-
-def _inside(values: Sequence[Record], path: Sequence[str]) -> Iterator[Record]:
-    for value in values:
+    for value in found.values[:-1] if found.cut and not path else found.values:
         inside = at(value, path)
         if isinstance(inside, dict):
             yield inside
         elif is_records(inside):
             yield from inside
-
-
-def _is_action(record: Mapping[str, Any]) -> bool:
-    if len(record) != 1:
-        return False
-    ((name, value),) = record.items()
-    return name in ACTIONS and isinstance(value, dict) and all(map(OF_ACTIONS.fullmatch, value))
-
-
-def _actions(records: Sequence[Record]) -> tuple[str, ...]:
-    """Return the actions of bulk requests; none if the first record is not one."""
-    if not records or not _is_action(records[0]):
-        return ()
-    return tuple(dict.fromkeys(name for each in records if _is_action(each) for name in each))

@@ -4,10 +4,12 @@ import json
 
 import pytest
 
-from blizzard.inspect.guess.forms import FileHead, GuessedForm, records_of
+from blizzard.inspect.guess.forms import FileHead, records_of
 from blizzard.inspect.sample import pattern_for, taken
+from blizzard.model.source.form import Form
+from lakebed.types import SourceFormat
 
-JSON = GuessedForm(documents=True)
+JSON = Form(format=SourceFormat.JSON)
 
 
 def begin(*texts: str, whole: bool = True) -> list[FileHead]:
@@ -17,41 +19,38 @@ def begin(*texts: str, whole: bool = True) -> list[FileHead]:
 @pytest.mark.parametrize(
     ("text", "form", "count"),
     [
-        ('{"a": 1}\n{"a": 2}\n', GuessedForm(), 2),
-        ('{"a": 1}\r\n\r\n{"a": 2}', GuessedForm(), 2),
-        ('\ufeff\x1e{"a": 1}\n\x1e{"a": 2}\n', GuessedForm(), 2),
+        ('{"a": 1}\n{"a": 2}\n', Form(), 2),
+        ('{"a": 1}\r\n\r\n{"a": 2}', Form(), 2),
+        ('\ufeff\x1e{"a": 1}\n\x1e{"a": 2}\n', Form(), 2),
         ('[{"a": 1}, {"a": 2}]', JSON, 2),
         ('{\n  "a": 1\n}\n{\n  "a": 2\n}\n', JSON, 2),
         ('{"a": 1}{"a": 2}', JSON, 2),
-        ('{"Records": [{"a": 1}, {"a": 2}]}', GuessedForm(documents=True, records=("Records",)), 2),
+        (
+            '{"Records": [{"a": 1}, {"a": 2}]}',
+            Form(format=SourceFormat.JSON, records=("Records",)),
+            2,
+        ),
         (
             '{"Records": [{"a": 1}]}\n{"Records": [{"a": 2}, {"a": 3}]}\n',
-            GuessedForm(documents=True, records=("Records",)),
+            Form(format=SourceFormat.JSON, records=("Records",)),
             3,
         ),
         (
             '{"type": "FeatureCollection", "features": [{"a": 1}, {"a": 2}]}',
-            GuessedForm(documents=True, records=("features",), beside=("type",)),
+            Form(format=SourceFormat.JSON, records=("features",)),
             2,
         ),
         (
             '{"result": {"items": [{"a": 1}, {"a": 2}], "next": "x"}, "took": 3}',
-            GuessedForm(documents=True, records=("result", "items"), beside=("took",)),
+            Form(format=SourceFormat.JSON, records=("result", "items")),
             2,
         ),
-        ('{"id": 7, "items": [{"a": 1}, {"a": 2}]}', GuessedForm(), 1),
-        ('{"messages": [{"role": "u"}, {"role": "a"}]}\n', GuessedForm(), 1),
-        ('{"total": 7, "lines": [{"a": 1}, {"a": 2}]}\n', GuessedForm(), 1),
-        (
-            '{"index": {"_id": "1"}}\n{"a": 1}\n{"delete": {}}\n{"create": {}}\n{"a": 2}\n',
-            GuessedForm(actions=("index", "delete", "create")),
-            2,
-        ),
-        ('{"a": 1}\n{"index": {"_id": "1"}}\n', GuessedForm(), 2),
-        ('{"index": {"price": 1}}\n{"index": {"price": 2}}\n', GuessedForm(), 2),
+        ('{"id": 7, "items": [{"a": 1}, {"a": 2}]}', Form(), 1),
+        ('{"messages": [{"role": "u"}, {"role": "a"}]}\n', Form(), 1),
+        ('{"total": 7, "lines": [{"a": 1}, {"a": 2}]}\n', Form(), 1),
     ],
 )
-def test_the_form_of_a_file_is_recognised(text: str, form: GuessedForm, count: int) -> None:
+def test_the_form_of_a_file_is_recognised(text: str, form: Form, count: int) -> None:
     found = records_of(begin(text))
     assert found.form == form
     assert len(found.records) == count
@@ -62,7 +61,7 @@ def test_the_form_of_a_file_is_recognised(text: str, form: GuessedForm, count: i
 def test_a_file_that_is_read_in_part_has_the_same_form(lines: bool) -> None:
     records = [{"text": 'a, "b" [', "n": n, "deep": {"x": [n, {"y": "]"}]}} for n in range(20)]
     text = "\n".join(map(json.dumps, records)) if lines else json.dumps({"Records": records})
-    form = GuessedForm() if lines else GuessedForm(documents=True, records=("Records",))
+    form = Form() if lines else Form(format=SourceFormat.JSON, records=("Records",))
     seen = set()
     for end in range(200, len(text)):
         found = records_of(begin(text[:end], whole=False))
@@ -90,9 +89,9 @@ def test_the_records_before_one_that_is_cut_off_are_taken(text: str) -> None:
     [
         (b'{"a": 1}\nhello\n', "line 2 is not JSON (expecting value at column 1)"),
         (b'\n{"a": NaN}\n', "line 2 is not JSON (NaN)"),
-        (b'{"a": 1}\n\n7\n', "line 3 is a number, not an object"),
-        (b'{"a": 1}\n"x"\n', "line 2 is a string, not an object"),
-        (b'{"a": 1}\n[1]\n', "line 2 is an array, not an object"),
+        (b'{"a": 1}\n\n7\n', "line 3 is not an object"),
+        (b'{"a": 1}\n"x"\n', "line 2 is not an object"),
+        (b'{"a": 1}\n[1]\n', "line 2 is not an object"),
         (b'{"a": "\xff"}', "byte 8 is not UTF-8"),
         (b"[" * 100_000, "line 1 is not JSON (nested too deeply)"),
     ],
@@ -106,7 +105,7 @@ def test_the_reason_is_told_for_each_file(data: bytes, why: str) -> None:
     ("text", "why"),
     [
         ('[\n{"a": 1},\n{"a"}]', "line 3 is not JSON (expecting ':' delimiter at column 5)"),
-        ('[\n{"a": 1},\n7]', "one of its records is a number, not an object"),
+        ('[\n{"a": 1},\n7]', "one of its records is not an object"),
         ("[\n]", "there is no record in it"),
     ],
 )
@@ -117,7 +116,7 @@ def test_the_reason_is_told_for_each_file_of_documents(text: str, why: str) -> N
     assert found.strange == (f"f1: {why}",)
 
 
-RECORDS = GuessedForm(documents=True, records=("Records",))
+RECORDS = Form(format=SourceFormat.JSON, records=("Records",))
 ENVELOPE = '{"Records": [{"a": 1}, {"a": 2}]}'
 
 
@@ -126,23 +125,30 @@ def test_an_envelope_is_recognised_if_the_first_one_is_empty() -> None:
     assert (found.form, len(found.records), found.strange) == (RECORDS, 2, ())
 
 
-def test_an_envelope_among_lines_is_named() -> None:
+def test_an_envelope_among_lines_is_a_record() -> None:
     lines = '{"a": 1}\n{"a": 2}\n'
     found = records_of(begin(lines, ENVELOPE, lines))
-    assert found.form == GuessedForm()
+    assert (found.form, found.strange) == (Form(), ())
+
+
+def test_the_other_members_of_an_envelope_and_the_files_without_it_are_named() -> None:
+    envelope = '{"took": 3, "Records": [{"a": 1}, {"a": 2}]}'
+    found = records_of(begin(envelope, '{"digest": "x"}', envelope))
+    assert (found.form, len(found.records)) == (RECORDS, 4)
+    assert found.beside == ("took",)
     (strange,) = found.strange
-    assert strange.startswith("f1: it looks like an envelope around the array Records")
+    assert strange.startswith("f1: it has no array Records, so it would fail")
 
 
 def test_an_array_in_some_records_is_no_envelope() -> None:
     record = '{"messages": [{"role": "u"}, {"role": "a"}]}'
     found = records_of(begin(record, '{"total": 7}', record))
-    assert (found.form, found.strange) == (GuessedForm(), ())
+    assert (found.form, found.strange) == (Form(), ())
 
 
 def test_one_broken_line_does_not_make_lines_of_all_files_documents() -> None:
     files = ['{"a": 1}\n{"a": 2}\n'] * 3
-    assert records_of(begin(*files, '{"a": 1}\nx\n')).form == GuessedForm()
+    assert records_of(begin(*files, '{"a": 1}\nx\n')).form == Form()
 
 
 @pytest.mark.parametrize("text", ['{"a": tru]]]}, "b": 1, ', '{"a": [1]]}}, '])
@@ -154,7 +160,7 @@ def test_brackets_that_close_nothing_are_no_reason_to_crash(text: str) -> None:
 def test_an_array_of_texts_is_json_without_records(text: str) -> None:
     (why,) = records_of(begin(text)).strange
     assert "is not JSON" not in why
-    assert why.endswith("not an object")
+    assert why.endswith("is not an object")
 
 
 @pytest.mark.parametrize(
