@@ -66,14 +66,6 @@ def _candidates(names: Sequence[str]) -> Iterator[SourcePattern]:
     for suffix, packed in [end for end, _count in ends.most_common() if end[0]][:MOST_SUFFIXES]:
         yield SourcePattern(f"**{suffix}{packed}")
         yield SourcePattern(f"**{suffix}*")
-    if not ends.keys() - {("", "")}:
-        # Names without a suffix form a group only if they share a number or date.
-        stems = ((unrotated(name), name.rpartition("/")[2]) for name in names)
-        bare = Counter(stem for stem, last in stems if "." not in stem and stem != last)
-        yield from (
-            SourcePattern(f"**/{literally(one).text}*")
-            for one, _count in bare.most_common(MOST_SUFFIXES)
-        )
 
 
 def _end(name: str) -> tuple[str, str]:
