@@ -79,14 +79,10 @@ RECORD_OUTCOMES = ("ingested", "blank", "filtered", "quarantined")
 METRICS = (
     *SPECS.common("pyspark"),
     _counter("blizzard_bytes_written_total", "Bytes of the Parquet files written."),
-    _counter("blizzard_bytes_discarded_total", "Of those bytes, the ones not journaled."),
     _counter("blizzard_parquet_files_written_total", "Parquet files written."),
-    _counter("blizzard_parquet_files_discarded_total", "Of those files, the ones not journaled."),
     _counter("blizzard_staging_file_written_total", "Parquet files handed off, in every mode."),
     _counter("blizzard_multipart_uploads_total", "Parquet files uploaded in parts."),
-    _counter(
-        "blizzard_multipart_uploads_discarded_total", "Of those files, the ones not journaled."
-    ),
+    _gauge("blizzard_batch_bytes_read", "Bytes that the running batch has read."),
     _gauge("blizzard_active_uploads", "Files being uploaded."),
     _gauge("blizzard_active_multipart_parts", "Parts being uploaded, at most."),
     _seconds(
@@ -99,17 +95,10 @@ METRICS = (
         "Source files that were read or failed.",
         outcome=SOURCE_OUTCOMES,
     ),
-    _counter("blizzard_source_files_discarded_total", "Files read but not journaled as read."),
     _counter(
         "blizzard_source_bytes_total", "Bytes of those source files.", outcome=SOURCE_OUTCOMES
     ),
-    _counter("blizzard_source_bytes_discarded_total", "Bytes read but not journaled as read."),
     _counter("blizzard_records_total", "Lines read from source files.", outcome=RECORD_OUTCOMES),
-    _counter(
-        "blizzard_records_discarded_total",
-        "Of those lines, the ones not journaled.",
-        outcome=RECORD_OUTCOMES,
-    ),
     _counter(
         "blizzard_source_file_failures_total",
         "Source files that failed.",

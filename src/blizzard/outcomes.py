@@ -10,7 +10,6 @@ from blizzard.discover.finding import AMISS, Finding, Reason
 from blizzard.execute.bisect import new_failures
 from blizzard.journal.journal import Journal
 from blizzard.model.event_time import row_partitions, rows_without_time
-from blizzard.model.progress import Done
 from blizzard.model.settings import PipelineSettings
 from blizzard.proposal import BatchProposal, BatchRun
 from lakebed.columns.column_mapping import format_path
@@ -29,11 +28,27 @@ from lakebed.telemetry.events import Event
 from lakebed.units import plural
 
 
-def work_of(entry: Entry, settings: PipelineSettings) -> Done:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryWork:
+    """The work recorded in an entry."""
+
+    rows: int
+    blank: int
+    filtered: int
+    quarantined: int
+    source_files: int
+    """Source files read to their end."""
+    source_bytes: int
+    parquet_files: int
+    bytes_written: int
+    multipart_uploads: int
+
+
+def work_of(entry: Entry, settings: PipelineSettings) -> EntryWork:
     """Return the work recorded in an entry: what was read for it, and all that was written."""
     read = [record for record in entry.readings if record.failure is None and not record.gone]
     files = entry.data_files
-    return Done(
+    return EntryWork(
         rows=sum(record.rows for record in read),
         blank=sum(record.blank for record in read),
         filtered=sum(record.filtered for record in read),
@@ -136,7 +151,7 @@ def failed_of(records: Iterable[SourceRecord]) -> Iterator[SourceRecord]:
 
 
 def journaled(
-    entry: Entry, settings: PipelineSettings, batch: BatchRun, work: Done, seconds: float
+    entry: Entry, settings: PipelineSettings, batch: BatchRun, work: EntryWork, seconds: float
 ) -> Iterator[Event]:
     """Yield the events of a journaled batch: failures, omissions, and the batch as a whole."""
     name, proposal, failed = settings.name, batch.proposal, list(failed_of(entry.sources))
@@ -319,7 +334,7 @@ class RunTotals:
     trouble: BatchFailed | None = None
     """Why a run with `once` is incomplete: no file of a batch could be read or written."""
 
-    def add(self, entry: Entry, work: Done) -> None:
+    def add(self, entry: Entry, work: EntryWork) -> None:
         """Add a journaled batch."""
         self.failed |= new_failures(entry.sources, forgiven=())
         if self.once:

@@ -11,7 +11,7 @@ from blizzard.discover.schedule import Pace, Schedule
 from blizzard.events.batch import PipelineEmitter
 from blizzard.execute.bisect import may_be_a_death
 from blizzard.execute.merge import left_over
-from blizzard.execute.runner import Attempts, Runner, RunStopped
+from blizzard.execute.runner import Runner, RunStopped, StartNotice
 from blizzard.handoff.dead_letters import DeadLetterWriter
 from blizzard.handoff.publish import Publisher, check_commits
 from blizzard.ingest import Ingest
@@ -61,8 +61,7 @@ class Pipeline:
     """Waits between retries; a stop may end the wait."""
     total_concurrency: int | None = None
     """Limit on concurrent downloads, and uploads, over all running tasks of all pipelines."""
-    attempts: Attempts | None = None
-    """Receives reports of running units; None if they cannot report."""
+    start: StartNotice = field(default_factory=StartNotice)
     hints: Hints = field(default_factory=Hints)
     """New files announced by queues."""
     _journal: Journal | None = None
@@ -73,7 +72,6 @@ class Pipeline:
     _events: PipelineEmitter = field(init=False)
     _timing: Timing = field(init=False)
     _schedule: Schedule = field(init=False)
-    _attempts: Attempts = field(init=False)
     _dead_letters: DeadLetterWriter = field(init=False)
     _compactor: Compactor = field(init=False)
     _replacer: Replacer = field(default_factory=Replacer)
@@ -82,7 +80,6 @@ class Pipeline:
         self.totals = RunTotals(once=self.pace.drain)
         self._events = PipelineEmitter(self.settings.name, self.emit, self.clock)
         self._timing = Timing(settings=self.settings)
-        self._attempts = self.attempts or Attempts(self.settings.name, self.emit)
         self._dead_letters = DeadLetterWriter(self.settings, self.clock, self.open_sink)
         compacts_every = self.settings.sink.compact.every
         self._compactor = Compactor(self.clock.seconds() + compacts_every)
@@ -203,7 +200,7 @@ class Pipeline:
         """Run the units of a batch, journal the outcome and hand it off."""
         with (
             self._events.timed(events.BatchStep.RUN),
-            self._attempts.running(lambda: journal.start_note.write(proposal.note)),
+            self.start.running(lambda: journal.start_note.write(proposal.note)),
         ):
             ingested = self._ingest(
                 proposal.units,
@@ -367,7 +364,6 @@ class Pipeline:
     def _journaled(self, journal: Journal, entry: Entry, batch: BatchRun) -> None:
         """Report and count a journaled batch, which has yet to be handed off."""
         work = outcomes.work_of(entry, self.settings)
-        self._attempts.settle(batch.effort.attempts, work)
         seconds = self.clock.seconds() - batch.proposal.began
         self._events.all(outcomes.journaled(entry, self.settings, batch, work, seconds))
         self._schedule.journaled(

@@ -21,7 +21,7 @@ from blizzard.events import (
     UnitReported,
     UnitsEnded,
 )
-from blizzard.execute.runner import Attempts, MakeRunner, Runner
+from blizzard.execute.runner import MakeRunner, Runner, StartNotice
 from blizzard.execute.spark.jvm import SPARK_SAID
 from blizzard.handoff.publish import Publisher
 from blizzard.journal.lease import Lease, renewed, this_machine
@@ -80,7 +80,7 @@ class Running:
                     records=progress.records,
                     parquet_files=progress.parquet_files,
                     bytes_written=progress.bytes_written,
-                    bad_lines=report.done.quarantined,
+                    bad_lines=progress.bad_lines,
                     worker=report.worker or None,
                 )
             )
@@ -134,14 +134,11 @@ class Service:
         """Run all pipelines until they are done or stopped; if one ends, the others continue."""
         running = Running(self.emit)
         emit = shared(self.emit, running.emit)
-        attempts = {
-            each.name: Attempts(each.name, emit, units_report=True)
-            for each in self.settings.pipelines
-        }
+        starts = {each.name: StartNotice(units_report=True) for each in self.settings.pipelines}
 
         def heard(report: Report) -> None:
             running.heard(report)
-            attempts[report.pipeline].heard(report)
+            starts[report.pipeline].heard()
 
         spark = self.settings.spark
         runner = self.make_runner(
@@ -152,12 +149,12 @@ class Service:
             unreached=lambda host, port: emit(DriverNotReached(host=host, port=port)),
             said=lambda line, severity: emit(SPARK_SAID[severity](line=line)),
         )
-        results = self.run_on(runner, emit, attempts)
+        results = self.run_on(runner, emit, starts)
         runner.stop()
         return results
 
     def run_on(
-        self, runner: Runner, emit: Emit, attempts: Mapping[str, Attempts] | None = None
+        self, runner: Runner, emit: Emit, starts: Mapping[str, StartNotice] | None = None
     ) -> list[Result]:
         """Run all pipelines on a runner that the caller starts and stops."""
         run_id = str(self.clock.fresh_id())
@@ -170,7 +167,7 @@ class Service:
                 runner,
                 emit,
                 run_id,
-                (attempts or {}).get(each.name),
+                (starts or {}).get(each.name),
                 subscriptions[each.name],
             )
             for each in self.settings.pipelines
@@ -230,7 +227,7 @@ class Service:
         runner: Runner,
         emit: Emit,
         run_id: str,
-        attempts: Attempts | None = None,
+        start: StartNotice | None = None,
         subscription: Subscription | None = None,
     ) -> Pipeline:
         return Pipeline(
@@ -255,7 +252,7 @@ class Service:
             ),
             pause=self.stop.wait,
             total_concurrency=self.settings.total_concurrency,
-            attempts=attempts,
+            start=start or StartNotice(),
             hints=subscription.hints if subscription else Hints(),
         )
 

@@ -5,15 +5,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from blizzard.execute.runner import Attempts
 from blizzard.metrics import METRICS
-from blizzard.model.progress import Report
 from blizzard.pipeline import Pipeline
 from blizzard.service import Running
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.metrics_server import observed
-from tests.support.builders import BEGUN, Bench, pipeline_settings
+from tests.support.builders import Bench, pipeline_settings
 from tests.support.scrape import Pages
 
 
@@ -29,16 +27,10 @@ class Watched:
     def pipeline(self) -> Pipeline:
         pipeline = self.bench.stepping()
         pipeline.emit = pipeline._events.emit = self.emit
-        pipeline._attempts = Attempts("default", self.emit)
         return pipeline
 
     def step(self) -> bool:
         return self.pipeline().step()
-
-    def report(self, report: Report) -> None:
-        """Hear a unit as the service does."""
-        self.running.heard(report)
-        BEGUN[-1]._attempts.heard(report)
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.pages.value(name, pipeline="default", **labels)

@@ -236,7 +236,7 @@ class Lake:
 
 def watched(pipeline: Pipeline, emit: Emit) -> None:
     """Let a pipeline report to a page."""
-    pipeline.emit = pipeline._events.emit = pipeline._attempts._emit = emit
+    pipeline.emit = pipeline._events.emit = emit
 
 
 @contextmanager

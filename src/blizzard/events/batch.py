@@ -152,9 +152,25 @@ class BatchJournaled(PipelineEvent):
         return {**facts, "longest_delay": round(max(self.delays, default=0.0), 3)}
 
     def measures(self) -> Iterable[Measure]:
-        """Count failures and observe durations; `WorkDone` has counted the finished work."""
-        yield self.count("blizzard_source_files_total", self.failed, outcome="failed")
-        yield self.count("blizzard_source_bytes_total", self.failed_bytes, outcome="failed")
+        """Count the work, and observe its durations."""
+        for outcome, files, size in (
+            ("ingested", self.files_complete, self.source_bytes),
+            ("failed", self.failed, self.failed_bytes),
+        ):
+            yield self.count("blizzard_source_files_total", files, outcome=outcome)
+            yield self.count("blizzard_source_bytes_total", size, outcome=outcome)
+        for outcome, lines in (
+            ("ingested", self.rows),
+            ("blank", self.blank),
+            ("filtered", self.filtered),
+            ("quarantined", self.quarantined),
+        ):
+            yield self.count("blizzard_records_total", lines, outcome=outcome)
+        yield self.count("blizzard_bytes_written_total", self.bytes)
+        yield self.count("blizzard_parquet_files_written_total", self.parquet_files)
+        yield self.count("blizzard_multipart_uploads_total", self.multipart_uploads)
+        for seconds in self.write_seconds:
+            yield self.observe("blizzard_parquet_write_duration_seconds", seconds)
         for stage, times in (
             (Retried.DOWNLOAD, self.download_retries),
             (Retried.UPLOAD, self.upload_retries),

@@ -1,10 +1,8 @@
 """Events of Spark and its work units, of the journal and its writer, and of compactions."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterable
 
 from blizzard.events.batch import PipelineEvent
-from blizzard.model.progress import Done
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import HealthChange, Mark
 from lakebed.telemetry.measures import Measure
@@ -57,13 +55,15 @@ class BatchProgress(PipelineEvent, level=Level.TRACE):
     bytes_read: int = 0
     parquet_files: int = 0
     bytes_written: int = 0
+    bad_lines: int = 0
     active_uploads: int = 0
     active_parts: int = 0
 
     says = "{files_read:#file} read, {records:#record}, {parquet_files:#Parquet file} uploaded"
 
     def measures(self) -> Iterable[Measure]:
-        """Yield the current activity; `WorkDone` counts the finished work."""
+        """Yield the current activity; `BatchJournaled` counts the finished work."""
+        yield self.reading("blizzard_batch_bytes_read", self.bytes_read)
         yield self.reading("blizzard_active_uploads", self.active_uploads)
         yield self.reading("blizzard_active_multipart_parts", self.active_parts)
 
@@ -83,71 +83,6 @@ class UnitReported(PipelineEvent, level=Level.TRACE):
     """Where it runs: the host and the process."""
 
     says = "unit {unit}: {files_read:#file} read, {records:#record}"
-
-
-class WorkDone(PipelineEvent, level=Level.TRACE):
-    """Running units finished more work: source files read, data files uploaded."""
-
-    done: Done
-
-    says = (
-        "{done.source_files:#more source file} read, {done.rows:#row} in "
-        "{done.parquet_files:#more Parquet file} ({done.bytes_written:size})"
-    )
-
-    def facts(self) -> dict[str, object]:
-        """Return the work, with durations summed up."""
-        seconds = round(sum(self.done.write_seconds), 3)
-        return {"pipeline": self.pipeline, **asdict(self.done), "write_seconds": seconds}
-
-    def measures(self) -> Iterable[Measure]:
-        """Count the work; `WorkDiscarded` counts it too if it never reaches the journal."""
-        done, ingested = self.done, {"outcome": "ingested"}
-        yield self.count("blizzard_source_files_total", done.source_files, **ingested)
-        yield self.count("blizzard_source_bytes_total", done.source_bytes, **ingested)
-        for outcome, lines in _records(done):
-            yield self.count("blizzard_records_total", lines, outcome=outcome)
-        yield self.count("blizzard_bytes_written_total", done.bytes_written)
-        yield self.count("blizzard_parquet_files_written_total", done.parquet_files)
-        yield self.count("blizzard_multipart_uploads_total", done.multipart_uploads)
-        for seconds in done.write_seconds:
-            yield self.observe("blizzard_parquet_write_duration_seconds", seconds)
-
-
-class WorkDiscarded(PipelineEvent, level=Level.DEBUG):
-    """Work that was counted as done did not reach the journal."""
-
-    done: Done
-
-    says = (
-        "discarded because they are not in the journal: {done.rows:#row} from "
-        "{done.source_files:#source file} in {done.parquet_files:#Parquet file} "
-        "({done.bytes_written:size})"
-    )
-
-    def facts(self) -> dict[str, object]:
-        """Return the work, without durations."""
-        facts = {"pipeline": self.pipeline, **asdict(self.done)}
-        del facts["write_seconds"]
-        return facts
-
-    def measures(self) -> Iterable[Measure]:
-        """Count the work; finished minus discarded work is what the journal has."""
-        done = self.done
-        yield self.count("blizzard_source_files_discarded_total", done.source_files)
-        yield self.count("blizzard_source_bytes_discarded_total", done.source_bytes)
-        for outcome, lines in _records(done):
-            yield self.count("blizzard_records_discarded_total", lines, outcome=outcome)
-        yield self.count("blizzard_bytes_discarded_total", done.bytes_written)
-        yield self.count("blizzard_parquet_files_discarded_total", done.parquet_files)
-        yield self.count("blizzard_multipart_uploads_discarded_total", done.multipart_uploads)
-
-
-def _records(done: Done) -> Iterator[tuple[str, int]]:
-    yield "ingested", done.rows
-    yield "blank", done.blank
-    yield "filtered", done.filtered
-    yield "quarantined", done.quarantined
 
 
 class InferenceEnded(PipelineEvent, level=Level.TRACE):

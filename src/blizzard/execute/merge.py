@@ -197,7 +197,6 @@ def _total_effort(outcomes: Sequence[UnitOutcome], files: Sequence[FinishedFile]
         },
         download_retries=sum(one.effort.download_retries for one in outcomes),
         upload_retries=sum(one.effort.upload_retries for one in outcomes),
-        attempts=tuple(each for one in outcomes for each in one.effort.attempts),
     )
 
 

@@ -1,26 +1,21 @@
-"""The protocol of a runner of work units, and the counters of its attempts.
+"""The protocol of a runner of work units, and the note that a batch has started.
 
 A batch counts as started with the first report: before that no file was open that could have killed
-the process. Work that never reaches the journal (a repeated attempt, a file that failed at its end,
-a batch that was not journaled) is also counted as discarded, so done minus discarded is what was
-journaled.
+the process.
 """
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Protocol
 
-from blizzard.events import WorkDiscarded, WorkDone
 from blizzard.execute.spark.jvm import Said
-from blizzard.model.progress import Done, Report
+from blizzard.model.progress import Report
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.errors import LakeError, Whose
-from lakebed.telemetry.events import Emit
 
 
 class WorkersDied(LakeError, code="workers_died", whose=Whose.EXTERNAL, retryable=True):
@@ -104,86 +99,31 @@ class MakeRunner(Protocol):
         """Return a runner that reports to these functions."""
 
 
-NOTHING = Done()
+class StartNotice:
+    """Records the start of one pipeline's batch with the first report of a unit."""
 
-
-def balanced(
-    heard: Mapping[str, Done], winners: Sequence[tuple[str, Done]], journaled: Done
-) -> tuple[Done, Done]:
-    """Return the work missing from the reports, and the work that was not journaled.
-
-    `heard` is the last report of every attempt, `winners` the final work of the attempts whose
-    outcome counts. Reports may be lost, so the journaled work is counted as done in any case.
-    """
-    rest = NOTHING
-    for attempt, done in winners:
-        rest += done.since(heard.get(attempt, NOTHING))
-    everything = sum(heard.values(), rest)
-    never_told = replace(journaled.since(everything), write_seconds=[])
-    return rest + never_told, replace(everything.since(journaled), write_seconds=[])
-
-
-class Attempts:
-    """Collects the reports of one pipeline's running units."""
-
-    def __init__(self, pipeline: str, emit: Emit, *, units_report: bool = False) -> None:
-        self._pipeline = pipeline
-        self._emit = emit
+    def __init__(self, *, units_report: bool = False) -> None:
         self._units_report = units_report
         # Held while a start is recorded: no unit reads a byte before its report is answered.
         self._lock = threading.Lock()
-        self._running = False
         self._note: Callable[[], None] | None = None
-        self._heard: dict[str, Done] = {}
 
     @contextmanager
     def running(self, note_start: Callable[[], None]) -> Iterator[None]:
-        """Accept reports while a batch runs; record its start with the first one.
-
-        If units cannot report, the start is recorded at once.
-        """
-        with self._lock:
-            self._discard()
-            self._running = True
-            if self._units_report:
-                self._note = note_start
-            else:
-                note_start()
+        """Record the start of a batch that runs; if units cannot report, do so at once."""
+        if self._units_report:
+            self._note = note_start
+        else:
+            note_start()
         try:
             yield
         finally:
             with self._lock:
-                self._running, self._note = False, None
+                self._note = None
 
-    def heard(self, report: Report) -> None:
-        """Process a report; ignore it after the batch has ended."""
-        with self._lock:
-            if not self._running:
-                return
+    def heard(self) -> None:
+        """Process a report; if the store does not answer, the next report tries again."""
+        with self._lock, contextlib.suppress(LakeError):
             if self._note is not None:
-                # If the store does not answer, the next report tries again.
-                with contextlib.suppress(LakeError):
-                    self._note()
-                    self._note = None
-            new = report.done.since(self._heard.get(report.attempt, NOTHING))
-            self._heard[report.attempt] = report.done
-            if new != NOTHING:
-                self._emit(WorkDone(pipeline=self._pipeline, done=new))
-
-    def settle(self, winners: Sequence[tuple[str, Done]], journaled: Done) -> None:
-        """Reconcile the counters with the journal, and count discarded work."""
-        with self._lock:
-            rest, discarded = balanced(self._heard, winners, journaled)
-            self._heard = {}
-            self._emit(WorkDone(pipeline=self._pipeline, done=rest))
-            self._emit_discarded(discarded)
-
-    def _discard(self) -> None:
-        """Count the unjournaled work of an earlier batch as discarded."""
-        discarded = sum(self._heard.values(), NOTHING)
-        self._heard = {}
-        self._emit_discarded(discarded)
-
-    def _emit_discarded(self, done: Done) -> None:
-        if replace(done, write_seconds=[]) != NOTHING:
-            self._emit(WorkDiscarded(pipeline=self._pipeline, done=done))
+                self._note()
+                self._note = None

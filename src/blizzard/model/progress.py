@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from operator import add, sub
-from typing import Any, TypeVar
+from typing import Any
 
 
 class Instruction(StrEnum):
@@ -29,45 +29,23 @@ class Progress:
     """Failures that count against `max_failures`."""
     parquet_files: int = 0
     bytes_written: int = 0
+    bad_lines: int = 0
     active_uploads: int = 0
     active_parts: int = 0
 
     def __add__(self, other: "Progress") -> "Progress":
-        return Progress(**_by_name(add, self, other))
+        return self._combined(add, other)
 
     def __sub__(self, other: "Progress") -> "Progress":
-        return Progress(**_by_name(sub, self, other))
+        return self._combined(sub, other)
 
-
-@dataclass(slots=True, kw_only=True)
-class Done:
-    """The finished work of one attempt at a unit; it never decreases."""
-
-    rows: int = 0
-    """Rows written to data files; those of a small source file count once all are parsed."""
-    blank: int = 0
-    filtered: int = 0
-    quarantined: int = 0
-    source_files: int = 0
-    """Source files read completely, except those that several tasks share."""
-    source_bytes: int = 0
-    parquet_files: int = 0
-    bytes_written: int = 0
-    multipart_uploads: int = 0
-    write_seconds: list[float] = field(default_factory=list)
-    """The time to encode and write each uploaded data file."""
-
-    def __add__(self, other: "Done") -> "Done":
-        return Done(**_by_name(add, self, other))
-
-    def since(self, before: "Done") -> "Done":
-        """Return the work done since an earlier report of the same attempt."""
-        numbers = {
-            each.name: max(0, getattr(self, each.name) - getattr(before, each.name))
-            for each in fields(self)
-            if each.name != "write_seconds"
-        }
-        return Done(**numbers, write_seconds=self.write_seconds[len(before.write_seconds) :])
+    def _combined(self, how: Callable[[Any, Any], Any], other: "Progress") -> "Progress":
+        return Progress(
+            **{
+                each.name: how(getattr(self, each.name), getattr(other, each.name))
+                for each in fields(self)
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +56,9 @@ class Report:
     """The pipeline and the unit, as `pipeline/unit`."""
     job: str = ""
     """The job of the attempt; attempts of an earlier job may still be running."""
-    attempt: str = ""
     worker: str = ""
     """Where the attempt runs: the host and the process."""
     progress: Progress = field(default_factory=Progress)
-    done: Done = field(default_factory=Done)
 
     @property
     def pipeline(self) -> str:
@@ -97,16 +73,6 @@ class Address:
     host: str
     port: int
     token: bytes = field(repr=False)
-
-
-Amounts = TypeVar("Amounts", Progress, Done)
-
-
-def _by_name(how: Callable[[Any, Any], Any], one: Amounts, other: Amounts) -> dict[str, Any]:
-    """Combine two amounts field by field."""
-    return {
-        each.name: how(getattr(one, each.name), getattr(other, each.name)) for each in fields(one)
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

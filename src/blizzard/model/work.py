@@ -11,7 +11,7 @@ from uuid import UUID
 
 from blizzard.model.bad_lines import LineReplay
 from blizzard.model.event_time import RowPartitions
-from blizzard.model.progress import Bounds, Done
+from blizzard.model.progress import Bounds
 from blizzard.model.seen import Seen
 from blizzard.model.settings import QuarantineLimits, RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.file import SourceFile
@@ -145,8 +145,6 @@ class Effort:
     """The time to encode and write each data file, by its name."""
     download_retries: int = 0
     upload_retries: int = 0
-    attempts: tuple[tuple[str, Done], ...] = ()
-    """The final work of each attempt whose outcome counts, with the attempt's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from multiprocessing.connection import (
 )
 from typing import Self
 
-from blizzard.model.progress import Address, Done, Instruction, Progress, Report
+from blizzard.model.progress import Address, Instruction, Progress, Report
 
 BEAT_SECS = 0.5
 PATIENCE_SECS = 2.0
@@ -31,12 +31,8 @@ PATIENCE_SECS = 2.0
 class ProgressChannel:
     """A unit's end of the channel; this base class has no driver."""
 
-    attempt: str = ""
-    """The unique name of this attempt at the unit."""
     progress: Progress = field(default_factory=Progress)
     """The reported progress, updated by the unit."""
-    done: Done = field(default_factory=Done)
-    """The finished work, updated by the unit."""
 
     @property
     def stop_soon(self) -> bool:
@@ -68,7 +64,7 @@ class ProgressClient(ProgressChannel):
         again: bool = False,
         patience: float = PATIENCE_SECS,
     ) -> None:
-        super().__init__(attempt=secrets.token_hex(8))
+        super().__init__()
         self._address = address
         self._unit = unit
         self._job = job
@@ -152,10 +148,8 @@ class ProgressClient(ProgressChannel):
             Report(
                 unit=self._unit,
                 job=self._job,
-                attempt=self.attempt,
                 worker=self._worker,
                 progress=self.progress,
-                done=self.done,
             )
         )
         instruction: Instruction = connection.recv()

@@ -9,7 +9,7 @@ Dropped files may be in the store, but no journal entry names them.
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -69,7 +69,6 @@ def run_unit(
                 stores.sink(),
                 work.upload,
                 channel.progress,
-                channel.done,
                 outbox=work.outbox,
                 pause=work.clock.sleep,
             ) as uploads,
@@ -95,7 +94,6 @@ def run_unit(
             unit=unit.name,
             sources=tuple(record_of(file, LineTally(), failure=why) for file, why in failed),
             files=(),
-            effort=Effort(attempts=((channel.attempt, replace(channel.done)),)),
         )
 
 
@@ -131,7 +129,7 @@ class _UnitRun:
     def __post_init__(self) -> None:
         work = self.work
         self.decoded_budget = work.sizing.decoded_budget
-        self.outputs = OutputGroups(self.unit, work, self.folder, self.uploads, self.channel.done)
+        self.outputs = OutputGroups(self.unit, work, self.folder, self.uploads)
         self.failed: list[SourceRecord] = []
         self.began = work.clock.seconds()
         self.handed_in = False
@@ -174,7 +172,6 @@ class _UnitRun:
                 write_seconds=settled.write_seconds,
                 download_retries=self.downloads.retries,
                 upload_retries=self.uploads.retries,
-                attempts=((self.channel.attempt, replace(self.channel.done)),),
             ),
         )
 
@@ -206,11 +203,8 @@ class _UnitRun:
             for one, lines in zip(found.keys, counted, strict=True)
         ]
         shared.records += records
-        progress, done = self.channel.progress, self.channel.done
-        progress.records += rows
-        progress.files_read += len(records)
-        done.source_files += len(records)
-        done.source_bytes += sum(record.size for record in records)
+        self.channel.progress.records += rows
+        self.channel.progress.files_read += len(records)
         return True
 
     def _opened(self) -> Iterator[tuple[Opened, Generator[bytes] | bytes]]:
@@ -321,17 +315,9 @@ class _UnitRun:
         self.outputs.quarantine(group, bad.hand_over())
         if own is not None:
             self.outputs.close(own)
-        self._finish(file, group, record_of(file, tally, unit=group.name, unread=unread))
-
-    def _finish(self, file: SourceFile, group: OutputGroup, record: SourceRecord) -> None:
-        """Record and count a source file that was read; only a whole one counts as a file."""
+        record = record_of(file, tally, unit=group.name, unread=unread)
         group.records.append(record)
-        whole, done = record.complete and file.part is None, self.channel.done
-        done.blank += record.blank
-        done.filtered += record.filtered
-        done.quarantined += record.quarantined
-        done.source_files += whole
-        done.source_bytes += record.size if whole else 0
+        self.channel.progress.bad_lines += record.quarantined
         self.channel.progress.files_read += 1
 
     def _on_disk(self, file: SourceFile) -> int:

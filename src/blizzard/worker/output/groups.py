@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from blizzard.model.progress import Done
 from blizzard.model.source.file import SourceFile
 from blizzard.model.source.partly_read import failed, untouched
 from blizzard.model.work import ClosedFile, Work, WorkUnit
@@ -98,13 +97,10 @@ class SettledGroups:
 class OutputGroups:
     """The groups of one running unit: writes their rows and uploads their files."""
 
-    def __init__(
-        self, unit: WorkUnit, work: Work, folder: Path, uploads: Uploads, done: Done
-    ) -> None:
+    def __init__(self, unit: WorkUnit, work: Work, folder: Path, uploads: Uploads) -> None:
         self._unit = unit
         self._work = work
         self._uploads = uploads
-        self._done = done
         self._files = {file.key: file for file in unit.files}
         self._groups: list[OutputGroup] = []
         self._stamp = work.stamp
@@ -145,7 +141,6 @@ class OutputGroups:
         """Write rows of a source file; an error breaks only the group."""
         for batch, size, runs in slices:
             self._write_all(group, group.writer.write(batch, file.key, size, runs))
-            self._done.rows += batch.num_rows
 
     def write_combined(self, group: OutputGroup, found: CombinedFiles[Opened], budget: int) -> bool:
         """Write the rows of whole files; return False if each file must be written separately.
@@ -165,7 +160,6 @@ class OutputGroups:
             return False
         files = [(one.file.key, rows) for one, rows in zip(found.keys, read.rows, strict=True)]
         self._write_all(group, writer.write_files(read.batch, files, read.size))
-        self._done.rows += read.batch.num_rows
         return True
 
     def quarantine(self, group: OutputGroup, bad: list[QuarantineRows]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self, TypeVar
 
-from blizzard.model.progress import Done, Progress
+from blizzard.model.progress import Progress
 from blizzard.model.settings import UploadSettings
 from blizzard.model.work import ClosedFile
 from lakebed.documents.records import BadLines, FinishedFile, QuarantineFile, Run
@@ -30,7 +30,6 @@ class Uploads:
         store: Store,
         settings: UploadSettings,
         progress: Progress | None = None,
-        done: Done | None = None,
         *,
         outbox: str | None = None,
         pause: Callable[[float], object] = time.sleep,
@@ -39,7 +38,6 @@ class Uploads:
         self._store = store
         self._settings = settings
         self._progress = progress or Progress()
-        self._done = done or Done()
         self.retries = 0
         """Retried uploads."""
         self._lock = threading.Lock()
@@ -121,7 +119,7 @@ class Uploads:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _put_counted(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
-        """Upload a data file, and count it as progress and as work done."""
+        """Upload a data file, and count it as progress."""
         with self._lock:
             self._progress.active_uploads += 1
         try:
@@ -132,10 +130,6 @@ class Uploads:
         with self._lock:
             self._progress.parquet_files += 1
             self._progress.bytes_written += file.size
-            self._done.parquet_files += 1
-            self._done.bytes_written += file.size
-            self._done.multipart_uploads += self._settings.in_parts(file.size)
-            self._done.write_seconds.append(file.seconds)
         return facts
 
     def _put(self, name: TablePath, file: ClosedFile) -> ObjectFacts:

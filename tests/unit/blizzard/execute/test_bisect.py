@@ -9,8 +9,7 @@ import pytest
 
 from blizzard.events import JobSplit
 from blizzard.execute.bisect import may_be_a_death
-from blizzard.execute.runner import Attempts, RunFailed, Runner, RunnerDied, WorkersDied
-from blizzard.model.progress import Report
+from blizzard.execute.runner import RunFailed, Runner, RunnerDied, StartNotice, WorkersDied
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.errors import JournalConflict, LakeError, StoreDenied
 from lakebed.storage.store import Store
@@ -88,25 +87,25 @@ def test_a_spark_that_is_down_for_many_runs_is_no_death_of_a_file(tmp_path: Path
 class KilledInTheRun(RunsOnly):
     """The process is killed while Spark starts or, if a unit has reported, while it reads."""
 
-    attempts: list[Attempts]
+    starts: list[StartNotice]
     reports: bool
     parallelism: int = 2
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         if self.reports:
-            self.attempts[-1].heard(Report(unit=f"default/{units[0].name}"))
+            self.starts[-1].heard()
         raise SystemExit("killed")
 
 
 @pytest.mark.parametrize("reports", [False, True])
 def test_a_start_counts_from_the_first_report_of_a_unit_on(tmp_path: Path, reports: bool) -> None:
     """HOLES L25: who is killed while Spark starts, or waits for executors, died of no file."""
-    made: list[Attempts] = []
+    made: list[StartNotice] = []
     bench = bench_of(tmp_path, KilledInTheRun(made, reports))
     for _ in range(12):
-        made.append(Attempts("default", lambda _event: None, units_report=True))
+        made.append(StartNotice(units_report=True))
         pipeline = bench.again().pipeline()
-        pipeline._attempts = made[-1]
+        pipeline.start = made[-1]
         try:
             pipeline.step()
         except SystemExit:
@@ -145,15 +144,15 @@ def test_what_runs_the_units_and_dies_with_them_counts(tmp_path: Path) -> None:
 
 def test_no_note_of_a_start_stays_behind_an_entry(tmp_path: Path) -> None:
     """Be it this process's note or that of one that died."""
-    made: list[Attempts] = [Attempts("default", lambda _event: None, units_report=True)]
+    made: list[StartNotice] = [StartNotice(units_report=True)]
     bench = bench_of(tmp_path, KilledInTheRun(made, True))
     pipeline = bench.pipeline()
-    pipeline._attempts = made[0]
+    pipeline.start = made[0]
     with pytest.raises(SystemExit):
         pipeline.step()
     assert list(bench.table.rglob("*.started.json"))
     silent = bench.again(runner=InProcessRunner()).pipeline()
-    silent._attempts = Attempts("default", lambda _event: None, units_report=True)
+    silent.start = StartNotice(units_report=True)
     silent.step()
 
     assert not list(bench.table.rglob("*.started.json"))

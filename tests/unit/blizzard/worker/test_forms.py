@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from blizzard.events import WorkDone
+from blizzard.events import BatchJournaled
 from blizzard.journal.standings import JournalTotals
 from blizzard.model.settings import Sizing
 from blizzard.model.source.form import Form, SkipRule
@@ -82,7 +82,7 @@ def test_the_books_count_what_is_skipped(folder: Path):
     assert totals.minus([record]).filtered == 0
     measured = {
         each.labels["outcome"]: each.amount
-        for event in bench.said(WorkDone)
+        for event in bench.said(BatchJournaled)
         for each in event.measures()
         if isinstance(each, Count) and each.name == "blizzard_records_total"
     }

@@ -54,10 +54,6 @@ def known_of(place: Place, outcome: UnitOutcome) -> dict[str, Any]:
         "origins": [(each.source_file, each.source_files, each.runs) for each in outcome.files],
         "books": [(each.record_count, each.partition_values) for each in outcome.files],
         "quarantined": [each.sources for each in outcome.quarantine],
-        "done": [
-            replace(done, write_seconds=[], bytes_written=0)
-            for _attempt, done in outcome.effort.attempts
-        ],
     }
 
 
