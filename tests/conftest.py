@@ -34,7 +34,7 @@ ENOUGH_BYTES = 4 << 30
 if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ENOUGH_BYTES:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
-OURS = ("listing-ahead", "beat", "progress-client", "metrics", "download", "upload", "export")
+OURS = ("beat", "progress-client", "metrics", "download", "upload", "export")
 """How threads of the programs are called that end with whoever began them.
 
 The progress server's is not among them: tests share a Spark session, and it lives as long.

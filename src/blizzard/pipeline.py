@@ -88,7 +88,6 @@ class Pipeline:
             self.open_source,
             clock=self.clock,
             pace=self.pace,
-            pause=self.pause,
             ahead=self.lease.ahead if self.lease is not None else timedelta,
             hints=self.hints,
         )
@@ -147,12 +146,6 @@ class Pipeline:
             if not (proposal.units or proposal.failed):
                 return done
         self._events.started(outcomes.started(self.settings.name, proposal, journal))
-        self._schedule.list_ahead(
-            journal.ledger,
-            frozenset(self.totals.tried),
-            running=proposal.files,
-            failed=proposal.failed,
-        )
         try:
             return self._run(journal, proposal)
         except BaseException as error:
@@ -220,7 +213,6 @@ class Pipeline:
         )
         if not settled.sources and not proposal.failed:
             settled.require_room()
-            self._schedule.drop_ahead()
             journal.start_note.take_back()
             if not settled.handed_in:  # Otherwise the time limit was too short.
                 self._stopped(journal)
@@ -236,7 +228,7 @@ class Pipeline:
             batch=journal.sequence + 1,
             pause=self._events.pausing(events.Retried.DLQ, self.pause),
         )
-        with self._events.timed(events.BatchStep.JOURNAL), self._schedule.journal_lock:
+        with self._events.timed(events.BatchStep.JOURNAL):
             written = ingested.columns.entry(settled.files)
             entry = journal.append(
                 sources, settled.files, dead_letters, written, settled.quarantine, proposal.began
@@ -308,7 +300,6 @@ class Pipeline:
             findings = self._schedule.findings(journal.ledger, tried)
         self._events.once(*outcomes.overwritten(self.settings, findings))
         self._events.finished(events.BatchStep.DISCOVER, began)
-        # Not during a listing ahead, which would lose names that it is looking up.
         self._write_snapshot(journal)
         bad_lines = journal.ledger.bad_lines
         self.emit(outcomes.listed(self.settings.name, findings, _unfinished(journal), bad_lines))
@@ -332,10 +323,7 @@ class Pipeline:
         if not journal.snapshot_is_due:
             return
         try:
-            # A listing ahead may still be running. Without the lock it could miss a name
-            # that moves from memory to a segment, and take its file for new.
-            with self._schedule.journal_lock:
-                journal.write_snapshot()
+            journal.write_snapshot()
         except (LakeError, OSError) as error:  # Names are spooled to the local disk.
             name, code = self.settings.name, code_of(error)
             self.emit(events.SnapshotFailed(pipeline=name, code=code, error=str(error)))
@@ -344,8 +332,7 @@ class Pipeline:
 
     def _rebuild(self, journal: Journal, why: str) -> None:
         self.emit(events.HistoryRebuilt(pipeline=self.settings.name, reason=why))
-        with self._schedule.journal_lock:
-            journal.rebuild(why)
+        journal.rebuild(why)
 
     def _is_time(self, found: BatchProposal) -> bool:
         """Whether the waiting files make a batch now; always when draining the sources.
@@ -377,9 +364,8 @@ class Pipeline:
 
     def _catch_up(self, journal: Journal) -> None:
         """Read and hand off entries that commands appended, as no batch may follow soon."""
-        with self._schedule.journal_lock:
-            learned = journal.catch_up()
-            journal.ledger.settle()
+        learned = journal.catch_up()
+        journal.ledger.settle()
         if learned:
             self._last = replace(self._last, handed_off=False)
         self._publish()

@@ -88,7 +88,7 @@ class Site:
 
 
 class Backlog:
-    """A schedule over a site, whose batches are found ahead and journaled as a pipeline does it."""
+    """A schedule over a site, whose batches are journaled as a pipeline does it."""
 
     def __init__(self, site: Site, *, once: bool = False) -> None:
         self.site = site
@@ -107,17 +107,11 @@ class Backlog:
             lambda _place: self.site.bucket,
             clock=cast("Clock", SimpleNamespace(now=lambda: self.site.now, seconds=self._seconds)),
             pace=Pace(drain=self.once),
-            pause=lambda _seconds: None,
         )
 
     def found(self) -> tuple[SourceFile, ...]:
-        """Return the files of the next batch, and begin to look for those of the one after it."""
+        """Return the files of the next batch."""
         (finding,) = self.schedule.findings(self.site.history, frozenset()).values()
-        if finding.take:
-            ledger = self.site.history
-            self.schedule.list_ahead(ledger, frozenset(), running=finding.take, failed=())
-        if (ahead := self.schedule._ahead) is not None:
-            assert ahead.ended.wait(300)
         return finding.take
 
     def journal(self, files: Iterable[SourceFile]) -> None:

@@ -3,14 +3,13 @@
 import contextlib
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from blizzard.discover.schedule import THINK_AGAIN_SECS, Pace
-from blizzard.events import SourceFileOverwritten
 from blizzard.execute.runner import RunFailed
 from blizzard.journal.ledger import Ledger
 from blizzard.model.settings import ListingLimits, RollingPolicy, Sizing
@@ -58,13 +57,6 @@ class Sources:
         return replace(
             made, open_source=self.open, pace=pace or made.pace, pause=lambda _secs: None
         )
-
-    def begin(self, meanwhile: Callable[[Pipeline], object]) -> Pipeline:
-        """Begin a pipeline, during whose batches something happens."""
-        begun: list[Pipeline] = []
-        self.bench.runner = Meanwhile(lambda: meanwhile(begun[0]))
-        begun.append(self.pipeline())
-        return begun[0]
 
     def land(self, name: str, number: int = 1) -> None:
         put(self.root, name, ndjson(rows(number)))
@@ -182,42 +174,13 @@ def test_jitter_shifts_the_first_look_and_every_interval_by_chance(tmp_path: Pat
     assert Pace(drain=True, jitter=8.0, chance=lambda: 1.0).first() == 0.0
 
 
-def ahead_of(pipeline: Pipeline) -> threading.Event:
-    ahead = pipeline._schedule._ahead
-    assert ahead is not None
-    return ahead.ended
-
-
-def test_the_next_batch_is_discovered_while_one_runs(tmp_path: Path) -> None:
-    """The step after it lists nothing: all was found meanwhile, and nothing twice."""
-    sources = sources_of(tmp_path, a=3600)
-    limited(sources, 2)
-    for number in range(5):
-        sources.land(f"a/{number}.ndjson")
-    pipeline = sources.begin(lambda running: ahead_of(running).wait(300))
-    assert pipeline.step()
-    assert sources.looked() == ["a", "a"], "once before the batch, and once while it ran"
-    sources.bench.runner = pipeline.runner = InProcessRunner()
-    sources.in_steps.clear()
-    assert pipeline.step()
-    assert sources.in_steps == []
-    while pipeline.step():
-        pass
-    assert sorted(sources.ingested()) == [f"a:{number}.ndjson" for number in range(5)]
-
-
 def test_to_drain_a_source_it_is_looked_at_once_for_each_batch(tmp_path: Path) -> None:
     """W47: each time as long as there is more than a batch may hold."""
     sources = sources_of(tmp_path, once=True, a=10)
     limited(sources, 2)
     for number in range(6):
         sources.land(f"a/{number}.ndjson")
-
-    def wait(running: Pipeline) -> None:
-        if running._schedule._ahead is not None:
-            ahead_of(running).wait(300)
-
-    pipeline = sources.begin(wait)
+    pipeline = sources.pipeline()
     while pipeline.step():
         pass
     assert len(sources.ingested()) == 6
@@ -270,33 +233,17 @@ def test_to_drain_after_a_batch_that_failed_the_sources_are_looked_at_again(tmp_
     assert sources.ingested() == ["a:1.ndjson"]
 
 
-def test_a_source_with_a_partly_read_file_is_listed_though_another_one_was(
-    tmp_path: Path,
-):
-    """Both were read in part; of one a look ahead has found the next file, which comes first."""
+def test_a_source_with_a_partly_read_file_is_listed_at_once(tmp_path: Path) -> None:
+    """Both are drained, but of one a batch has read only the first part of a file."""
     sources = sources_of(tmp_path, once=True, a=10, b=10)
-    limited(sources, 1)
-    for name in ("a/1.ndjson", "a/2.ndjson", "b/1.ndjson"):
+    for name in ("a/1.ndjson", "b/1.ndjson"):
         sources.land(name)
-    pipeline = sources.pipeline()
-    schedule, journal = pipeline._schedule, Ledger()
-
-    def taken() -> list[str]:
-        found = schedule.findings(journal, frozenset())
-        return sorted(file.key for finding in found.values() for file in finding.take)
-
-    first = [file for one in schedule.findings(journal, frozenset()).values() for file in one.take]
-    assert sorted(file.key for file in first) == ["a:1.ndjson", "b:1.ndjson"]
-    schedule.list_ahead(journal, frozenset(), running=first, failed=())
-    assert schedule._ahead is not None
-    schedule._ahead.ended.wait(300)
-    schedule.journaled({file.key for file in first}, partly_read={"a", "b"})
+    schedule, journal = sources.pipeline()._schedule, Ledger()
+    schedule.findings(journal, frozenset())
+    schedule.journaled({"a:1.ndjson", "b:1.ndjson"}, partly_read={"b"})
     sources.looked()
-    assert taken() == ["a:2.ndjson", "b:1.ndjson"]
+    schedule.findings(journal, frozenset())
     assert sources.looked() == ["b"]
-    schedule.journaled({"a:2.ndjson", "b:1.ndjson"})
-    assert taken() == ["a:1.ndjson"]
-    assert sources.looked() == ["a"]
 
 
 def drained(sources: Sources) -> list[bool]:
@@ -308,68 +255,6 @@ def drained(sources: Sources) -> list[bool]:
     return found
 
 
-def test_a_look_ahead_that_fails_is_made_again_by_the_next_step(tmp_path: Path) -> None:
-    """Its trouble is none of the batch's; nothing is taken for empty."""
-    sources = sources_of(tmp_path, once=True, a=10)
-    limited(sources, 1)
-    for number in range(3):
-        sources.land(f"a/{number}.ndjson")
-
-    def trouble(running: Pipeline) -> None:
-        ahead_of(running).wait(300)
-        sources.fails.clear()
-
-    pipeline = sources.begin(trouble)
-    opened = sources.open
-
-    def first_only(place: Location) -> Reader:
-        if len(sources.looks) == 1:
-            sources.fails.add("a")
-        return opened(place)
-
-    pipeline._schedule._open_source = first_only
-    assert pipeline.step()
-    pipeline.runner = InProcessRunner()
-    while pipeline.step():
-        pass
-    assert sorted(sources.ingested()) == [f"a:{number}.ndjson" for number in range(3)]
-
-
-def test_a_file_of_the_running_batch_that_changes_is_not_told_as_ingested_before(tmp_path: Path):
-    sources = sources_of(tmp_path, a=3600)
-    limited(sources, 1)
-    sources.land("a/0.ndjson")
-    sources.land("a/1.ndjson")
-    running: list[Pipeline] = []
-    changed = threading.Event()
-
-    @dataclass
-    class Changing(RunsOnly):
-        parallelism: int = 2
-
-        def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-            sources.land("a/0.ndjson", 5)
-            changed.set()
-            assert ahead_of(running[0]).wait(300)
-            return InProcessRunner().run(units, work)
-
-    sources.bench.runner = Changing()
-    pipeline = sources.pipeline()
-    running.append(pipeline)
-    opened = sources.open
-
-    def after_the_change(place: Location) -> Reader:
-        if len(sources.looks) == 1:
-            assert changed.wait(300)
-        return opened(place)
-
-    pipeline._schedule._open_source = after_the_change
-    pipeline.step()
-    pipeline.runner = InProcessRunner()
-    pipeline.step()
-    assert not sources.bench.said(SourceFileOverwritten)
-
-
 @dataclass
 class Busy(RunsOnly):
     """A runner during which files land, time passes, and Spark sometimes goes away."""
@@ -377,7 +262,6 @@ class Busy(RunsOnly):
     sources: Sources
     chance: random.Random
     landed: list[str] = field(default_factory=list)
-    pipeline: Pipeline | None = None
     parallelism: int = 2
 
     def land(self) -> None:
@@ -388,9 +272,6 @@ class Busy(RunsOnly):
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         self.land()
         self.sources.bench.hands.at += self.chance.choice([0, 11])
-        ahead = self.pipeline._schedule._ahead if self.pipeline is not None else None
-        if self.chance.random() < 0.5 and ahead is not None:
-            ahead.ended.wait(300)
         if self.chance.random() < 0.2:
             raise RunFailed("Spark is gone")
         return InProcessRunner().run(units, work)
@@ -404,7 +285,7 @@ def test_whatever_lands_whenever_every_file_is_ingested_once(tmp_path: Path, see
     limited(sources, chance.randrange(1, 4))
     busy = Busy(sources, chance)
     sources.bench.runner = busy
-    pipeline = busy.pipeline = sources.pipeline()
+    pipeline = sources.pipeline()
     for _ in range(6):
         busy.land()
         with contextlib.suppress(RunFailed):
