@@ -129,11 +129,6 @@ METRICS = (
     _counter("blizzard_compacted_bytes_total", "Bytes of the data files that they wrote."),
     _counter("blizzard_compaction_conflicts_total", "Compactions abandoned for another writer."),
     _counter("blizzard_compaction_failures_total", "Compactions that failed."),
-    _counter(
-        "blizzard_source_files_found_total",
-        "Ingested source files, by what found them.",
-        found_by=("notice", "sweep"),
-    ),
     _counter("blizzard_notices_total", "Settled notices of new files.", kind=NoticeKind),
     _counter(
         "blizzard_queue_failures_total",

@@ -154,7 +154,7 @@ def journaled(
     entry: Entry, settings: PipelineSettings, batch: BatchRun, work: EntryWork, seconds: float
 ) -> Iterator[Event]:
     """Yield the events of a journaled batch: failures, omissions, and the batch as a whole."""
-    name, proposal, failed = settings.name, batch.proposal, list(failed_of(entry.sources))
+    name, failed = settings.name, list(failed_of(entry.sources))
     yield from (_failed(name, entry, record) for record in failed)
     gone = [record.path for record in entry.sources if record.gone]
     if gone:
@@ -172,9 +172,6 @@ def journaled(
         )
     read = [each for each in entry.sources if each.failure is None and not each.gone]
     done = {each.key for each in read if each.complete}
-    if done:
-        noticed = len(done & proposal.noticed)
-        yield events.FilesDiscovered(pipeline=name, notice=noticed, sweep=len(done) - noticed)
     yield events.BatchJournaled(
         pipeline=name,
         entry=entry.sequence,

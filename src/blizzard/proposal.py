@@ -77,11 +77,6 @@ class BatchProposal:
         return replace(self, renew=(), misplaced=self.misplaced + failed)
 
     @property
-    def noticed(self) -> frozenset[str]:
-        """The keys of files that were found through a queue message."""
-        return frozenset(key for finding in self.findings.values() for key in finding.noticed)
-
-    @property
     def again(self) -> frozenset[str]:
         """The keys of files that were ingested before as other objects."""
         return frozenset(key for finding in self.findings.values() for key in finding.again)

@@ -109,7 +109,10 @@ class World:
         known = {hint.path for hint, kind in followed.settled.items() if kind is NoticeKind.KNOWN}
         resting = {each.record.path for each in self.journal.ledger.unfinished.values()}
         assert known <= {*self.ingested(), *resting}, "a message would go before its file is in"
-        assert {hint.path for hint in followed.missing}.isdisjoint(self.arrived)
+        missing = {
+            hint.path for hint, kind in followed.settled.items() if kind is NoticeKind.MISSING
+        }
+        assert missing.isdisjoint(self.arrived)
         self.check_marks()
         return finding.take
 

@@ -141,7 +141,6 @@ def test_messages_are_hidden_deleted_and_counted(lake: AzureLake):
             lake.send(str(number))
         got = [*queue.receive(hide_secs=60), *queue.receive(hide_secs=60)]
         assert sorted(int(each.body) for each in got) == list(range(34))
-        assert {each.deliveries for each in got} == {1}
         assert queue.receive(hide_secs=60) == []
         depth = queue.depth()
         assert (depth.waiting, depth.in_flight) == (34, None)
@@ -152,7 +151,6 @@ def test_messages_are_hidden_deleted_and_counted(lake: AzureLake):
         assert queue.depth().waiting == 1
         queue.hide([second], secs=0)
         (again,) = queue.receive(hide_secs=60)
-        assert again.deliveries == 2
         queue.delete([second])
         assert queue.depth().waiting == 1, "it was delivered anew, and is another's by now"
         queue.delete([again.receipt])

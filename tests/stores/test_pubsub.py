@@ -177,14 +177,12 @@ def test_messages_are_hidden_and_acknowledged(lake: GoogleLake):
             lake.send(str(number).encode())
         got = [*queue.receive(hide_secs=60), *queue.receive(hide_secs=60)]
         assert sorted(int(json.loads(each.body)["data"]) for each in got) == list(range(120))
-        assert {each.deliveries for each in got} == {1}
         assert queue.receive(hide_secs=60) == []
         first, second, *rest = [each.receipt for each in got]
         queue.delete([first, *rest])
         assert lake.left() == 1
         queue.hide([second], secs=0)
         (again,) = queue.receive(hide_secs=60)
-        assert again.deliveries == 2
         queue.delete([again.receipt])
         assert lake.left() == 0
         for gone in (queue.delete, lambda some: queue.hide(some, secs=1)):

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from blizzard.config.load import load
-from blizzard.events import FilesDiscovered
+from blizzard.events import FilesNoticed
 from blizzard.notices.listener import open_queue
 from blizzard.notices.queue import OpenQueue
 from blizzard.service import Service
@@ -109,4 +109,4 @@ def said(events: list[Event], kind: type[Event]) -> list[Any]:
 
 def found_by_notice(events: list[Event]) -> int:
     """Count the files that were found because a message named them."""
-    return sum(each.notice for each in said(events, FilesDiscovered))
+    return sum(each.files for each in said(events, FilesNoticed))

@@ -182,9 +182,9 @@ class MemoryQueue:
     fails: Callable[[], Exception | None] = lambda: None
     closed: bool = False
 
-    def send(self, body: str, *, deliveries: int = 1) -> Message:
+    def send(self, body: str) -> Message:
         number = next(_names)
-        message = Message(id=f"m{number}", receipt=f"r{number}", body=body, deliveries=deliveries)
+        message = Message(id=f"m{number}", receipt=f"r{number}", body=body)
         self.waiting.append(message)
         return message
 

@@ -193,8 +193,6 @@ class Finding:
     """The skipped files that are not done, up to a limit."""
     left_over: int = 0
     """New files beyond the batch; 1 if the listing stopped at the first of them."""
-    noticed: frozenset[str] = frozenset()
-    """Keys of the files found by a notification."""
     again: frozenset[str] = frozenset()
     """Keys of the taken files that were ingested before as other objects."""
     changed: tuple[ObjectFacts, ...] = ()

@@ -5,9 +5,9 @@ decides what is new: a hint only makes the check happen sooner.
 """
 
 from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from itertools import groupby, islice
+from itertools import islice
 
 from blizzard.discover.filter import Decision
 from blizzard.discover.finding import Finding, why_not_ours
@@ -17,11 +17,10 @@ from blizzard.model.notices import Hint, HintsFollowed, NoticeKind
 from blizzard.model.source.file import Recorded
 from lakebed.errors import StoreDenied
 from lakebed.listing.sort import CONTROL, SURROGATE
-from lakebed.listing.watermark import ListingPlan, Range, folder_and_name
 from lakebed.storage.options import ObjectFacts
 
-MOST_HEADS = 10
-"""Files per folder that are checked individually; more are listed."""
+AT_ONCE = 16
+"""Files whose facts are requested at the same time."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,17 +42,15 @@ class HintCheck:
         scan = self.lister.scan(self.context, sweep=False)
         scan.file_filter.begin_with(known.take)
         new = sorted((hint for hint in hints if hint.key not in work), key=lambda hint: hint.path)
-        asked = [(hint, before) for hint in new for before in self._needs_check(hint)]
-        for folder, some in groupby(asked, key=lambda each: folder_and_name(each[0].path)[0]):
-            group = list(some)
-            facts = self._in_folder(scan, folder, [hint.path for hint, _ in group])
-            for hint, before in group:
+        asked = ((hint, before) for hint in new for before in self._needs_check(hint))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            while some := list(islice(asked, 1 if scan.file_filter.is_full else 8 * AT_ONCE)):
                 if scan.file_filter.is_full:
-                    self._put_off(hint)
-                elif hint.path in facts:
-                    self._consider(scan, hint, facts[hint.path], before)
-                else:
-                    self._consider(scan, hint, self._object(scan, hint.path), before)
+                    self._put_off(some[0][0])
+                    continue
+                found = pool.map(self._object, (hint.path for hint, _ in some))
+                for (hint, before), facts in zip(some, found, strict=True):
+                    self._consider(scan, hint, facts, before)
         self.lister.remember_young(scan.file_filter.young)
         return self._with(known, scan.finding(known.amiss)), self._followed
 
@@ -73,7 +70,7 @@ class HintCheck:
 
     def _consider(self, scan: Scan, hint: Hint, facts: ObjectFacts | None, known: Recorded) -> None:
         if facts is None:
-            self._followed.missing.append(hint)
+            self._followed.settled[hint] = NoticeKind.MISSING
             return
         if not scan.file_filter.is_ours(facts):
             self._followed.settled[hint] = NoticeKind.NOT_MATCHED
@@ -91,61 +88,21 @@ class HintCheck:
             case Decision.FULL:
                 self._put_off(hint)
             case Decision.WAIT:
-                self._wait(scan, hint)
-
-    def _wait(self, scan: Scan, hint: Hint) -> None:
-        """Check a young file again once it is old enough."""
-        young = scan.file_filter.young.get(hint.key)
-        if young is None:
-            self._put_off(hint)
-            return
-        facts, first_seen = young
-        now = self.context.now - self.context.ahead
-        age = max(now - facts.modified, now - first_seen, timedelta(0))
-        self._followed.later[hint] = max(0.0, self.lister.source.min_age - age.total_seconds())
+                self._followed.later[hint] = self.lister.source.min_age
 
     def _put_off(self, hint: Hint) -> None:
         """Leave a file to a later batch, because the next one is full."""
         self._followed.later[hint] = 0.0
         self._left_over += 1
 
-    def _object(self, scan: Scan, path: str) -> ObjectFacts | None:
-        """Return one object by HEAD or, if that is denied, from a listing."""
+    def _object(self, path: str) -> ObjectFacts | None:
+        """Return one object; None if it does not exist or may not be asked for."""
         try:
             return self.context.store.head(path)
         except StoreDenied:
-            one = Range(prefix="", after=path[:-1], until=path)
-            return self._listed(scan, one, [path]).get(path)
-
-    def _in_folder(
-        self, scan: Scan, folder: str, paths: list[str]
-    ) -> dict[str, ObjectFacts | None]:
-        """List the part of a folder that holds hinted files, if that is cheaper than HEADs."""
-        if len(paths) <= MOST_HEADS:
-            return {}
-        part = Range(prefix=folder, after=paths[0][:-1], until=paths[-1])
-        return self.lister.lister.attempt(lambda: self._listed(scan, part, paths))
-
-    def _listed(self, scan: Scan, part: Range, paths: list[str]) -> dict[str, ObjectFacts | None]:
-        """Return the objects of some names, None if missing.
-
-        The listing ends once it costs as many requests as individual checks; names not reached by
-        then are left out.
-        """
-        plan = ListingPlan(ranges=lambda _root: [part])
-        listing = self.lister.lister.files(self.context.store, plan, scan.guide())
-        most = self.lister.limits.page * len(paths)
-        wanted = set(paths)
-        found: dict[str, ObjectFacts] = {}
-        listed, last = 0, ""
-        for facts in islice(listing, most):
-            listed, last = listed + 1, facts.path
-            if facts.path in wanted:
-                found[facts.path] = facts
-        return {path: found.get(path) for path in paths if listed < most or path <= last}
+            return None
 
     def _with(self, known: Finding, found: Finding) -> Finding:
-        new = {hint.key for hint in self._followed.new}
         return replace(
             known,
             take=found.take,
@@ -153,7 +110,6 @@ class HintCheck:
             left_over=max(known.left_over, self._left_over),
             again=known.again | found.again,
             changed=known.changed + found.changed,
-            noticed=known.noticed | new,
         )
 
 

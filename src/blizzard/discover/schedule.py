@@ -176,8 +176,6 @@ class Schedule:
 
     def _saw(self, name: str, finding: Finding, at: float) -> None:
         before = self._seen.get(name)
-        if before is not None:
-            finding = _with_noticed(finding, before.finding)
         # Files of a backlog are read before the next listing, even if the last batch took long: a
         # new sweep would begin with other files.
         more = finding.has_more or (before is not None and before.finding.has_more)
@@ -186,13 +184,6 @@ class Schedule:
             at=self._clock.seconds() if more else at,
             holds=self._pace.between(self._listers[name].source),
         )
-
-
-def _with_noticed(finding: Finding, before: Finding) -> Finding:
-    """Keep track of files that a notification found before the listing did."""
-    if not before.noticed:
-        return finding
-    return replace(finding, noticed=before.noticed & {file.key for file in finding.take})
 
 
 def _without(seen: _Seen, keys: Collection[str]) -> _Seen:

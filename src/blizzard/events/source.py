@@ -51,8 +51,7 @@ class NoticeUnreadable(PipelineEvent, level=Level.WARN):
 
     says = (
         "a message in {queue} is not a notification of an object store; it is left there for the "
-        "queue's own dead letter queue, and deleted after many deliveries. More of them are only "
-        "counted (blizzard_notices_total)"
+        "queue's own dead letter queue. More of them are only counted (blizzard_notices_total)"
     )
 
 
@@ -88,20 +87,6 @@ class QueueRecovered(PipelineEvent):
     def health_changes(self) -> Iterable[HealthChange]:
         """Yield the health change: the trouble is over."""
         yield HealthChange(Mark.MENDED, self.part, f"notifications from {self.queue}")
-
-
-class FilesDiscovered(PipelineEvent, level=Level.TRACE):
-    """The ingested files of an entry, by how they were found."""
-
-    notice: int
-    sweep: int
-
-    says = "found by notice: {notice:,}; by listing: {sweep:,}"
-
-    def measures(self) -> Iterable[Measure]:
-        """Count them."""
-        for way, files in (("notice", self.notice), ("sweep", self.sweep)):
-            yield self.count("blizzard_source_files_found_total", files, found_by=way)
 
 
 class SourcesListed(PipelineEvent, level=Level.TRACE):

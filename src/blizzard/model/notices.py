@@ -34,7 +34,7 @@ class NoticeKind(StrEnum):
     NOT_MATCHED = "not_matched"
     """It is in the folder of a source, but the source does not read files of this name."""
     MISSING = "missing"
-    """The object does not exist; it was probably deleted."""
+    """The object does not exist, and was probably deleted; or it may not be asked for."""
     ELSEWHERE = "elsewhere"
     """It is outside the buckets and folders of the sources."""
     OTHER_EVENT = "other_event"
@@ -54,8 +54,6 @@ class HintsFollowed:
     new: list[Hint] = field(default_factory=list)
     """The waiting hints whose files were not found before."""
     settled: dict[Hint, NoticeKind] = field(default_factory=dict)
-    missing: list[Hint] = field(default_factory=list)
-    """Hints whose objects do not exist, or not yet."""
     later: dict[Hint, float] = field(default_factory=dict)
     """Hints to check again, after a delay in seconds."""
 

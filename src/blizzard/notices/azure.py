@@ -108,7 +108,6 @@ class AzureQueue:
                 id=each.id,
                 receipt=f"{each.id} {each.pop_receipt}",
                 body=each.content if isinstance(each.content, str) else "",
-                deliveries=each.dequeue_count or 1,
             )
             for each in received
         ]

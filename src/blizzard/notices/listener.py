@@ -42,9 +42,6 @@ class QueueLimits:
     """The age at which unsettled messages are hidden again."""
     tidy_secs: float = 0.5
     """The interval of deleting settled messages."""
-    most_deliveries: int = 20
-    """The deliveries after which an unreadable message is deleted; by then, a dead letter queue
-    would have taken it."""
     end_secs: float = 2.0
     """The most seconds to wait at the end for settled messages to be deleted."""
     backoff: Backoff = field(default_factory=Backoff)
@@ -179,7 +176,7 @@ class QueueListener:
             self._inbox.count(NoticeKind.ELSEWHERE, len(found) - len(hints))
         if hints:
             self._inbox.put(self._name, message.id, message.receipt, hints)
-        elif not contents.is_unreadable or message.deliveries >= self._limits.most_deliveries:
+        elif not contents.is_unreadable:
             self._inbox.to_delete(self._name, [message.receipt])
         if contents.is_unreadable and not self._unreadable_reported:
             self._unreadable_reported = True

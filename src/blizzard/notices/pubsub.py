@@ -1,15 +1,13 @@
 """Google Pub/Sub: the only module that imports Google's libraries.
 
-A pull waits for messages on the server. A subscription does not report how many it has, and counts
-deliveries only with a dead letter topic, so they are counted here. Error texts of the libraries may
-contain names and keys, so our messages have only the error's code.
+A pull waits for messages on the server. A subscription does not report how many it has. Error texts
+of the libraries may contain names and keys, so our messages have only the error's code.
 """
 
 import json
 import logging
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -57,8 +55,6 @@ MOST = 100
 """Messages in one request."""
 MOST_RECEIPTS = 500
 """Receipts in one request, whose size is limited to half a megabyte."""
-MOST_COUNTED = 10_000
-"""The most messages whose deliveries are counted; the oldest are forgotten."""
 CONNECT_SECS = 5.0
 CALL_SECS = 20.0
 SCOPES = ("https://www.googleapis.com/auth/pubsub",)
@@ -97,7 +93,6 @@ class PubSubQueue:
         self._url = settings.url
         self._subscription = settings.url[settings.url.index("projects/") :]
         self._wait_secs = wait_secs
-        self._deliveries: OrderedDict[str, int] = OrderedDict()
         self._renewing = threading.Lock()
         self._login: Credentials | None = None
         with _translated(self._url, CONSUME):
@@ -126,7 +121,6 @@ class PubSubQueue:
                 id=each.message.message_id,
                 receipt=each.ack_id,
                 body=_body(each),
-                deliveries=max(each.delivery_attempt, self._counted(each.message.message_id)),
             )
             for each in received
         ]
@@ -162,13 +156,6 @@ class PubSubQueue:
                     timeout=CALL_SECS,
                     **more,
                 )
-
-    def _counted(self, message: str) -> int:
-        """Count a delivery of a message; return the number so far."""
-        self._deliveries[message] = self._deliveries.pop(message, 0) + 1
-        if len(self._deliveries) > MOST_COUNTED:
-            self._deliveries.popitem(last=False)
-        return self._deliveries[message]
 
     @contextmanager
     def _asked(self, permission: str) -> Iterator[None]:

@@ -7,8 +7,9 @@ pace.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from blizzard.events import FilesNoticed, NoticesSettled
@@ -42,8 +43,6 @@ class Message:
     receipt: str
     """Identifies this delivery when it is deleted; each delivery has another."""
     body: str
-    deliveries: int = 1
-    """The approximate number of deliveries so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +77,6 @@ class Queue(Protocol):
 OpenQueue = Callable[[QueueSettings], Queue]
 
 
-MOST_CHECKS = 3
-"""The most checks for a missing object; the next sweep finds it if it appears."""
-RECHECK_SECS = 1.0
-"""The pause before the second check; each further pause is four times as long."""
-
 MessageId = tuple[str, str]
 """A queue and the id of a message in it."""
 
@@ -90,24 +84,19 @@ MessageId = tuple[str, str]
 @dataclass(slots=True)
 class _Message:
     receipt: str
-    left: set[str]
-    """The unsettled files that it names."""
+    left: int
+    """How many files that it names are unsettled."""
     hidden_at: float
 
 
 @dataclass(slots=True)
 class _OpenNotice:
-    """A file that one or more messages name."""
+    """A file that a message names."""
 
     hint: Hint
-    messages: list[MessageId]
+    message: MessageId
     due: float
-    checks: int = 0
-    busy: bool = False
-    """Whether a check is in progress."""
     in_batch: bool = False
-    after: list[tuple[Hint, MessageId]] = field(default_factory=list)
-    """Hints that arrived since the check began and may be about a newer object."""
 
 
 class Inbox(Hints):
@@ -121,7 +110,10 @@ class Inbox(Hints):
         self._emit = emit
         self._ring = ring
         self._lock = threading.Lock()
-        self._open: dict[str, _OpenNotice] = {}
+        self._open: dict[str, list[_OpenNotice]] = {}
+        """By file; the last message describes the object, and all are settled together."""
+        self._checked: dict[str, list[_OpenNotice]] = {}
+        """Those in the current check; others may arrive meanwhile, about a newer object."""
         self._messages: dict[MessageId, _Message] = {}
         self._done: dict[str, list[str]] = {}
 
@@ -135,10 +127,10 @@ class Inbox(Hints):
             if (known := self._messages.get(name)) is not None:
                 known.receipt, known.hidden_at = receipt, now
                 return
-            left = {hint.key for hint in hints}
-            self._messages[name] = _Message(receipt, left, now)
-            for hint in {hint.key: hint for hint in hints}.values():
-                self._add(hint, name, now)
+            unique = {hint.key: hint for hint in hints}
+            self._messages[name] = _Message(receipt, len(unique), now)
+            for key, hint in unique.items():
+                self._open.setdefault(key, []).append(_OpenNotice(hint, name, now))
         self._ring()
 
     def count(self, kind: NoticeKind, notices: int = 1) -> None:
@@ -181,38 +173,38 @@ class Inbox(Hints):
     def due(self, source: str, now: float) -> Collection[Hint]:
         """Return the hints for a source to check now."""
         with self._lock:
-            due = [
-                each
-                for each in self._open.values()
-                if each.hint.source == source and each.due <= now
-            ]
-            for each in due:
-                each.busy = True
-            return [each.hint for each in due]
+            self._checked = {
+                key: due
+                for key, notices in self._open.items()
+                if notices[0].hint.source == source
+                and (due := [each for each in notices if each.due <= now])
+            }
+            return [due[-1].hint for due in self._checked.values()]
 
     def until_due(self, now: float) -> float:
         """Return the seconds until the next hint becomes due; infinite without one."""
         with self._lock:
-            ahead = (each.due - now for each in self._open.values() if each.due > now)
-            return min(ahead, default=float("inf"))
+            times = (each.due - now for notices in self._open.values() for each in notices)
+            return min((left for left in times if left > 0), default=float("inf"))
 
     def followed(self, result: HintsFollowed) -> None:
         """Process the outcome of checking hints."""
         now = self._clock.seconds()
-        counts: dict[NoticeKind, int] = {}
+        counts: Counter[NoticeKind] = Counter()
         with self._lock:
+            checked = self._checked
             # Exclude files found before that a listing dropped before their batch began.
-            new = [hint for hint in result.new if not self._open[hint.key].in_batch]
+            new = [
+                hint for hint in result.new if not any(each.in_batch for each in checked[hint.key])
+            ]
             for hint in result.waiting:
-                self._open[hint.key].in_batch = True
-            settled = dict(result.settled)
-            for hint in result.missing:
-                if not self._recheck(hint, now):
-                    settled[hint] = NoticeKind.MISSING
+                for each in checked[hint.key]:
+                    each.in_batch = True
             for hint, seconds in result.later.items():
-                self._postpone(hint.key, now + seconds)
-            for hint, kind in settled.items():
-                counts[kind] = counts.get(kind, 0) + self._settle(hint.key, now)
+                for each in checked[hint.key]:
+                    each.due, each.in_batch = now + seconds, False
+            for hint, kind in result.settled.items():
+                counts[kind] += self._settle(checked[hint.key])
         if new:
             lags = (now - each.at.timestamp() for each in new if each.at is not None)
             found_after = tuple(max(0.0, lag) for lag in lags)
@@ -225,54 +217,23 @@ class Inbox(Hints):
 
         Hints that arrived during the batch stay for the next check.
         """
-        now = self._clock.seconds()
         with self._lock:
             taken = sum(
-                self._settle(key, now)
+                self._settle([each for each in self._open.get(key, ()) if each.in_batch])
                 for key in keys
-                if key in self._open and self._open[key].in_batch
             )
         if taken:
             self.count(NoticeKind.TAKEN, taken)
 
-    def _add(self, hint: Hint, name: MessageId, now: float) -> None:
-        known = self._open.get(hint.key)
-        if known is None:
-            self._open[hint.key] = _OpenNotice(hint, [name], now)
-        elif known.busy or known.in_batch:
-            known.after.append((hint, name))
-        else:
-            # The last message describes the object; it settles all of them.
-            known.hint, known.due, known.checks = hint, now, 0
-            known.messages.append(name)
-
-    def _recheck(self, hint: Hint, now: float) -> bool:
-        known = self._open[hint.key]
-        known.checks += 1
-        if known.checks >= MOST_CHECKS:
-            return False
-        self._postpone(hint.key, now + RECHECK_SECS * 4 ** (known.checks - 1))
-        return True
-
-    def _postpone(self, key: str, until: float) -> None:
-        """Check a file again later, or at once if more hints arrived meanwhile."""
-        known = self._open[key]
-        known.due, known.busy, known.in_batch = until, False, False
-        for hint, name in known.after:
-            known.hint, known.due, known.checks = hint, 0.0, 0
-            known.messages.append(name)
-        known.after.clear()
-
-    def _settle(self, key: str, now: float) -> int:
+    def _settle(self, notices: Sequence[_OpenNotice]) -> int:
         """Settle the messages about a file; return their number."""
-        known = self._open.pop(key)
-        for name in known.messages:
-            message = self._messages[name]
-            message.left.discard(key)
+        for each in notices:
+            key, message = each.hint.key, self._messages[each.message]
+            self._open[key].remove(each)
+            if not self._open[key]:
+                del self._open[key]
+            message.left -= 1
             if not message.left:
-                del self._messages[name]
-                self._done.setdefault(name[0], []).append(message.receipt)
-        if known.after:
-            hint = known.after[-1][0]
-            self._open[key] = _OpenNotice(hint, [name for _, name in known.after], now)
-        return len(known.messages)
+                del self._messages[each.message]
+                self._done.setdefault(each.message[0], []).append(message.receipt)
+        return len(notices)

@@ -63,15 +63,9 @@ class SqsQueue:
                 MaxNumberOfMessages=MOST,
                 WaitTimeSeconds=self._wait_secs,
                 VisibilityTimeout=hide_secs,
-                MessageSystemAttributeNames=["ApproximateReceiveCount"],
             )
         return [
-            Message(
-                id=each["MessageId"],
-                receipt=each["ReceiptHandle"],
-                body=each.get("Body", ""),
-                deliveries=int(each.get("Attributes", {}).get("ApproximateReceiveCount", 1)),
-            )
+            Message(id=each["MessageId"], receipt=each["ReceiptHandle"], body=each.get("Body", ""))
             for each in answer.get("Messages", ())
         ]
 

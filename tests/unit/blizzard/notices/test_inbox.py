@@ -94,8 +94,8 @@ def test_what_comes_during_a_look_is_looked_at_again(post: Post):
     assert post.settled() == ["r-1"]
     assert post.due() == [A]
     post.put("3", A)
-    post.inbox.followed(HintsFollowed(missing=[A]))
-    assert post.due() == [A], "not only when the pause after a missing object is over"
+    post.inbox.followed(HintsFollowed(later={A: 30.0}))
+    assert post.due() == [A], "not only when the file is old enough"
 
 
 def test_an_entry_settles_no_hint_that_was_never_looked_at(post: Post):
