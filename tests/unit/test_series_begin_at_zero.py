@@ -71,7 +71,6 @@ NEVER_A_STEPS = {
     "promotion_pending",  # a command
     "row_origins_unknown",  # a command
     "source_not_retractable",  # a command
-    "record_not_found",  # a command
     "rows_uncertain",  # an order
     "snapshot_broken",  # mended on the spot
     "workers_died",  # its files are read in smaller jobs

@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
@@ -214,14 +213,6 @@ def _readable(raws: Sequence[bytes], rules: Rules) -> int:
     return rows.num_rows - (0 if rules.by is None else len(refused_rows(rows, rules.by)))
 
 
-class LineMatch(StrEnum):
-    """Whether a condition holds for a quarantined line."""
-
-    HOLDS = "holds"
-    MAY_HOLD = "may_hold"
-    """The line contains a value of the condition, or cannot be read."""
-
-
 @dataclass(slots=True)
 class Counted:
     """The number of lines that match, and that may match."""
@@ -264,21 +255,14 @@ class LineSearch:
         """Count the lines that match or may match, by source file key."""
         found: dict[str, Counted] = {}
         for line in lines:
-            how = self.match(line.raw)
-            if how is None:
+            holds = self._holds(line.raw)
+            if not holds and not self._may_hold(line.raw, unread=holds is None):
                 continue
             counted = found.setdefault(line.key, Counted())
-            counted.lines += how is LineMatch.HOLDS
-            counted.maybe += how is LineMatch.MAY_HOLD
+            counted.lines += bool(holds)
+            counted.maybe += not holds
             counted.places.add((line.line, line.offset, line.raw))
         return found
-
-    def match(self, raw: bytes) -> LineMatch | None:
-        """Match one line; None if the condition does not hold."""
-        holds = self._holds(raw)
-        if holds:
-            return LineMatch.HOLDS
-        return LineMatch.MAY_HOLD if self._may_hold(raw, unread=holds is None) else None
 
     def _holds(self, raw: bytes) -> bool | None:
         """Whether the condition holds for a line; None if it cannot be read."""

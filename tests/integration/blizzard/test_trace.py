@@ -1,7 +1,6 @@
 """`blizzard trace`: which source file and which line a row of the table came from."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from blizzard.answers.trace import RowOrigin, record_of
+from blizzard.answers.trace import RowOrigin
 from lakebed.documents.records import Run
-from lakebed.storage.options import Location
-from lakebed.storage.store import Reader
-from tests.support.bounds import SMALL_PIECES
-from tests.support.builders import entries, gz
+from tests.support.builders import entries
 from tests.support.promotions import ID, PRICE, Rescued
-from tests.support.retractions import Taken
 
 AT = {"name": "at", "type": "timestamp"}
 BY_DAY = {"prefix_template": "date=%Y-%m-%d", "timestamp_field": "at"}
@@ -38,7 +33,6 @@ def source(desk: Rescued, name: str) -> str:
 
 
 def test_a_row_is_shown_with_its_data_file_version_source_and_line(desk: Rescued) -> None:
-    """A source that has changed since is not taken for the old one."""
     desk.land("a.ndjson", {"id": 1}, "", {"id": 2})
     desk.ingest()
     desk.land("b.ndjson", {"id": 3})
@@ -54,86 +48,33 @@ def test_a_row_is_shown_with_its_data_file_version_source_and_line(desk: Rescued
         "source": source(desk, "a.ndjson"),
         "line": 3,
         "records": None,
+        "byte": None,
         "counted": "lines",
-        "raw": None,
-        "why": None,
         "values": {"id": 2},
-        "quarantined": None,
     }
     (three,) = traced(desk, "id > 2 and id is not null")
     assert (three["file"], three["version"], three["line"]) == (second.filename, 2, 1)
-    shown = desk.cli("trace", "--where", "id = 2", "--raw").stdout
+    shown = desk.cli("trace", "--where", "id = 2").stdout
     assert f"row 2 of {first.filename}, added in version 1, entry 1 of pipeline" in shown
     assert "a.ndjson, line 3" in shown.replace("\n", "")
     assert '{"id": 2}' in shown
-    desk.land("a.ndjson", {"id": 77})
-    (row,) = traced(desk, "id = 1", "--raw")
-    assert (row["line"], row["raw"]) == (1, None)
-    assert row["why"] == "the source file was changed since it was read"
-    (desk.landing.folder / "a.ndjson").unlink()
-    (row,) = traced(desk, "id = 1", "--raw")
-    assert row["why"] == "the source file is gone"
 
 
-def test_the_record_itself_is_read_again(desk: Rescued) -> None:
-    lines = b"".join(b'{"id":%d , "x":"\xc3\xbc"}\r\n' % number for number in range(9))
-    (desk.landing.folder / "a.ndjson.gz").write_bytes(gz(b"\xef\xbb\xbf" + lines))
-    desk.ingest()
-    found = traced(desk, "id in (0, 8)", "--raw")
-    assert [(row["line"], row["raw"]) for row in found] == [
-        (1, '{"id":0 , "x":"ü"}'),
-        (9, '{"id":8 , "x":"ü"}'),
-    ]
-
-
-def test_rows_that_are_spread_over_partitions_are_found_by_reading_again(tmp_path: Path) -> None:
-    """But for equal ones."""
+def test_of_rows_that_are_spread_over_partitions_the_range_of_lines_is_known(
+    tmp_path: Path,
+) -> None:
     desk = Rescued(tmp_path, {"fields": [ID, AT]}, partition_by=BY_DAY)
     desk.land("a.ndjson", *({"id": n, "at": f"2024-01-0{1 + n % 3}T00:00:00Z"} for n in range(9)))
-    same = {"id": 10, "at": "2024-01-01T00:00:00Z"}
-    desk.land("b.ndjson", same, {"id": 11, "at": "2024-01-02T00:00:00Z"}, same)
     desk.ingest()
     (row,) = traced(desk, "id = 4 and date = '2024-01-02'")
     assert (row["line"], row["records"]) == (None, [1, 9])
-    (row,) = traced(desk, "id = 4", "--raw")
-    assert (row["line"], json.loads(row["raw"])["id"]) == (5, 4)
-    for row in traced(desk, "id = 10", "--raw"):
-        assert row["raw"] is None
-        assert "lines 1, 3 all give this row" in row["why"]
+    assert "one of the lines 1 to 9" in desk.cli("trace", "--where", "id = 4").stdout
 
 
-class InSmallPieces(Rescued):
-    """Its files are read a few lines at a time."""
-
-    @property
-    def settings(self) -> Any:
-        return replace(super().settings, sizing=SMALL_PIECES)
-
-
-def test_a_spread_row_is_found_far_inside_its_source(tmp_path: Path) -> None:
-    desk = InSmallPieces(tmp_path, {"fields": [ID, AT]}, partition_by=BY_DAY)
-    made = [{"id": n, "at": f"2024-01-0{1 + n % 3}T00:00:00Z"} for n in range(90)]
-    desk.land("a.ndjson", *made[:45], "", *made[45:])
-    desk.ingest()
-    (row,) = traced(desk, "id = 80", "--raw")
-    assert (row["line"], json.loads(row["raw"])) == (82, made[80])
-
-
-@pytest.mark.parametrize("byte", [45, 54, 55])
-def test_lines_that_are_counted_from_a_byte_are_numbered_by_reading(
-    desk: Rescued, byte: int
-) -> None:
-    """Each line has eleven bytes: the first that starts at or after these bytes is the sixth."""
-    desk.land("a.ndjson", *(f'{{"id": {n:02}}}' for n in range(10, 19)))
-    run = Run(source=0, first=None, rows=3, records=3, byte=byte, nth=1)
-    origin = RowOrigin(uri=source(desk, "a.ndjson"), run=run, offset=2)
-
-    def open_source(place: Location) -> Reader:
-        return Reader(place.uri, place.options)
-
-    settings = desk.settings
-    found = record_of(settings, origin, {}, None, open_source, settings.schema)
-    assert (found.line, found.text) == (8, '{"id": 17}')
+def test_lines_that_are_counted_from_a_byte_are_a_range_from_there() -> None:
+    run = Run(source=0, first=None, rows=3, records=3, byte=45, nth=2)
+    assert RowOrigin(uri="a.ndjson", run=run).among == (2, 4)
+    assert RowOrigin(uri="a.ndjson", run=run._replace(byte=None, nth=None)).among is None
 
 
 def test_row_groups_that_are_skipped_count(tmp_path: Path) -> None:
@@ -157,9 +98,9 @@ def test_columns_say_it_after_another_program_has_rewritten_the_files(
         desk.land(f"{name}.ndjson", {"id": ord(name)})
         desk.ingest()
     DeltaTable(desk.table).optimize.compact()
-    (row,) = traced(desk, "id = 98", "--raw")
-    expected = (source(desk, "b.ndjson"), 1, '{"id": 98}') if provenance else (None, None, None)
-    assert (row["entry"], row["source"], row["line"], row["raw"]) == (None, *expected)
+    (row,) = traced(desk, "id = 98")
+    expected = (source(desk, "b.ndjson"), 1) if provenance else (None, None)
+    assert (row["entry"], row["source"], row["line"]) == (None, *expected)
     told = desk.cli("trace", "--where", "id = 98").stdout
     assert ("an unknown source" in told) is (not provenance)
 
@@ -202,28 +143,6 @@ def test_a_condition_that_cannot_be_read_says_where(desk: Rescued) -> None:
             done = desk.cli(command, "--where", where)
             assert done.exit_code == 2, where
             assert told in done.output
-
-
-def test_a_row_that_waits_in_quarantine_is_found(tmp_path: Path) -> None:
-    name = {"name": "name", "type": "string"}
-    desk = Taken(
-        tmp_path, {"fields": [ID, name]}, more={"error_handling": {"on_bad_record": "quarantine"}}
-    )
-    bad = '{"id": "no number", "name": "ada"}'
-    desk.land("a.ndjson", {"id": 1, "name": "eve"}, bad, '{"name": "ada"')
-    desk.ingest()
-    holds, may = traced(desk, "name = 'ada'")
-    assert (holds["source"], holds["line"], holds["raw"]) == (source(desk, "a.ndjson"), 2, bad)
-    assert (holds["quarantined"], holds["row"], holds["entry"]) == ("holds", None, 1)
-    assert (may["quarantined"], may["line"]) == ("may_hold", 3)
-    shown = desk.cli("trace", "--where", "name = 'ada'").output
-    assert "a bad line in quarantine, entry 1" in shown
-    assert "a.ndjson, line 2" in shown
-    assert "blizzard dlq replay" in shown
-    assert len(traced(desk, "name = 'ada'", "--limit", "1")) == 1
-    assert traced(desk, "name = 'bob'") == []
-    desk.cli("dlq", "discard", "a.ndjson", "--yes")
-    assert "no bad line in quarantine" in desk.cli("trace", "--where", "name = 'ada'").output
 
 
 @pytest.mark.unbalanced("file_size_differs", "file_damaged")
