@@ -16,7 +16,6 @@ import tempfile
 import threading
 import time
 import tracemalloc
-import urllib.request
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -267,7 +266,7 @@ def served(made: LiveLake, seconds: float, *, looking: bool) -> Figures:
 
 
 def _page(pages: Any, name: str, stop: threading.Event) -> None:  # noqa: ANN401
-    """Look as an open page does: the stream, and the view of a pipeline every five seconds."""
+    """Look as an open page does: the overview, and the view of a pipeline every five seconds."""
 
     def views() -> None:
         while not stop.wait(5):
@@ -275,11 +274,8 @@ def _page(pages: Any, name: str, stop: threading.Event) -> None:  # noqa: ANN401
                 pages.get(f"/api/v1/pipelines/{name}{path}")
 
     threading.Thread(target=views, daemon=True).start()
-    url = f"{pages.url}/api/v1/live"
-    with urllib.request.urlopen(url, timeout=60) as stream:  # noqa: S310 - of this process
-        for _line in stream:
-            if stop.is_set():
-                return
+    while not stop.wait(2):
+        pages.get("/api/v1/overview")
 
 
 def listener() -> Figures:

@@ -111,7 +111,7 @@ class Answers:
             mark=on.mark(name),
         )
 
-    @route("overview", "All pipelines and tables at a glance", max_age=0.5)
+    @route("overview", "All pipelines and tables at a glance", max_age=0)
     def overview(self) -> Overview:
         """Return all pipelines and tables."""
         return self._on.overview()

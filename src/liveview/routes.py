@@ -17,8 +17,6 @@ from pydantic_core import to_json
 
 from liveview.model import Refusal
 
-STREAM = "/api/v1/live"
-OVERVIEW = "/api/v1/overview"
 OPENAPI = "/api/openapi.json"
 LONGEST = 4096
 NUMBER = re.compile(r"[0-9]{1,18}")
@@ -205,20 +203,8 @@ def document(version: str) -> dict[str, Any]:
         schemas.update(schema.pop("$defs", {}))
         schemas.setdefault(kind.__name__, schema)
     paths = {route.path: _operation(route) for route in ROUTES}
-    overview = next(route.document for route in ROUTES if route.path == OVERVIEW)
-    data = {"overview": _reference(overview.__name__)}
-    paths[STREAM] = _get(
-        "live",
-        "The overview, once and whenever it changes",
-        "Server-sent events.",
-        {"text/event-stream": {"schema": {"type": "string"}, "x-event-data": data}},
-        description="`event: overview` with an Overview as its data, at most once a second; a "
-        "comment every 15 seconds. There are at most 8 streams, and each ends after 10 minutes.",
-    )
     itself = {"application/json": {"schema": {"type": "object"}}}
-    paths[OPENAPI] = _get(
-        "openapi", "This document", "An OpenAPI document.", itself, faults=("400", "401", "405")
-    )
+    paths[OPENAPI] = _get("openapi", "This document", "An OpenAPI document.", itself)
     return {
         "openapi": "3.1.0",
         "info": {**INFO, "version": version},
@@ -253,10 +239,11 @@ def _get(
     summary: str,
     answer: str,
     content: dict[str, Any],
-    faults: tuple[str, ...] = tuple(FAULTS),
     **more: object,
 ) -> dict[str, Any]:
-    refusals = {code: {"description": FAULTS[code], "content": _json("Refusal")} for code in faults}
+    refusals = {
+        code: {"description": what, "content": _json("Refusal")} for code, what in FAULTS.items()
+    }
     responses = {"200": {"description": answer, "content": content}, **refusals}
     return {"get": {"operationId": name, "summary": summary, **more, "responses": responses}}
 

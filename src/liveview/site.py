@@ -112,7 +112,7 @@ class LiveSite:
         return replace(answer, headers={**HEADERS, **answer.headers})
 
     def close(self) -> None:
-        """Close open streams."""
+        """Release the threads."""
         with self._lock:
             if self._api is not None:
                 self._api.close()

@@ -1,6 +1,5 @@
 """The pure modules of the live page, each function asked in the browser that will run it."""
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -114,23 +113,6 @@ def test_addresses_lead_back_to_where_they_came_from(ask: Ask):
     assert ask("routes", "parse", "#/pipelines/100%")["name"] == "100%"
     assert ask("routes", "parse", "")["view"] == "overview"
     assert ask("routes", "parse", "#/pipelines/a/b/c")["view"] == "missing"
-
-
-def test_events_are_found_wherever_the_pieces_are_cut(page: Page):
-    text = ': beat\n\nevent: overview\ndata: {"a":\ndata: 1}\n\nevent: overview\r\ndata: 2\r\n\r\n'
-    run = """async ([text, size]) => {
-      const { events } = await import("/live/connection.js");
-      const cut = events();
-      const found = [];
-      for (let at = 0; at < text.length; at += size) found.push(...cut(text.slice(at, at + size)));
-      return found;
-    }"""
-    for size in (1, 2, 3, 7, 100):
-        found = page.evaluate(run, [text, size])
-        assert [(one["name"], json.loads(one["data"])) for one in found] == [
-            ("overview", {"a": 1}),
-            ("overview", 2),
-        ]
 
 
 def test_waits_grow_to_a_limit_and_are_never_in_step(ask: Ask):

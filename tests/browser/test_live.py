@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.support import live_samples as samples
-from tests.support.browsing import Visit, Visitor, clock
+from tests.support.browsing import Visitor, clock
 from tests.support.live_server import LiveServer
 from tests.support.waits import until
 
@@ -46,7 +46,7 @@ def test_ticks_ask_for_nothing_and_an_entry_asks_once(visitor: Visitor):
     for share in (0.5, 0.6, 0.7):
         visit.scene.show(samples.overview(now, samples.running(now, share=share)))
     expect(visit.page.get_by_title("93,952,409 bytes").first).to_be_visible()
-    assert len(visit.scene.asked) == before
+    assert set(visit.scene.asked[before:]) <= {"/api/v1/overview"}
     visit.scene.show(samples.overview(now, samples.pipeline(now, "clicks", last_entry=4_813)))
     details = "/api/v1/pipelines/clicks"
     until(lambda: visit.scene.asked[before:].count(details) == 1)
@@ -86,36 +86,17 @@ def test_a_killed_program_is_told_and_its_return_needs_no_reload(visitor: Visito
     assert visit.page.evaluate("window.same")
 
 
-def test_a_stream_that_ends_in_order_is_opened_again_without_a_word(visitor: Visitor):
-    visit = visitor.open(samples.busy(clock()))
-    expect(visit.page.get_by_text("Live", exact=True)).to_be_visible()
-    for stream in list(visit.scene.streams):
-        stream.put(None)
-    until(lambda: visit.scene.asked.count("/api/v1/live") == 2)
-    expect(visit.page.get_by_text("Live", exact=True)).to_be_visible()
-    expect(visit.page.locator("#said")).to_be_empty()
-
-
-def test_a_tab_that_nobody_sees_holds_no_stream(visitor: Visitor):
+def test_a_tab_that_nobody_sees_asks_for_nothing(visitor: Visitor):
     visit = visitor.open(samples.busy(clock()))
     expect(visit.page.get_by_text("Live", exact=True)).to_be_visible()
     visit.hide(True)
     expect(visit.page.get_by_text("Paused", exact=True)).to_be_visible()
-    until(lambda: pushed(visit) == 0)
+    before = len(visit.scene.asked)
+    visit.page.wait_for_timeout(3_000)
+    assert len(visit.scene.asked) <= before + 1
     visit.hide(False)
     expect(visit.page.get_by_text("Live", exact=True)).to_be_visible()
-
-
-def pushed(visit: Visit) -> int:
-    """Return how many streams are still there after each was written to."""
-    visit.scene.show(visit.scene.overview)
-    return len(visit.scene.streams)
-
-
-def test_where_every_stream_is_taken_the_page_looks_now_and_then(visitor: Visitor):
-    visit = visitor.open(samples.busy(clock()), full=True, expected=("503",))
-    expect(visit.heading()).to_have_text("1 of 8 pipelines is failing")
-    expect(visit.page.get_by_text("Every 10 s", exact=True)).to_be_visible()
+    until(lambda: len(visit.scene.asked) > before + 1)
 
 
 def test_a_token_is_asked_for_and_stays_out_of_every_address(visitor: Visitor):

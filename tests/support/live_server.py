@@ -1,15 +1,13 @@
 """A server of the live page for tests: its files as they are, and documents that a test hands in.
 
-It sends the headers that the real one sends, counts who is on the stream, and can be killed and
-started again on the same port.
+It sends the headers that the real one sends, and can be killed and started again on the same port.
 """
 
 import json
-import queue
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -31,27 +29,18 @@ TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 @dataclass
 class Scene:
-    """What the server knows; `show` replaces it and pushes the new overview to every stream."""
+    """What the server knows; `show` replaces it."""
 
     clock: samples.Clock
     overview: Overview
     token: str | None = None
-    full: bool = False
-    """Whether every stream is taken."""
     year: int = 366
     broken: frozenset[str] = frozenset()
     """Parts of paths that are answered with 503."""
     asked: list[str] = field(default_factory=list)
-    streams: list["queue.Queue[bytes | None]"] = field(default_factory=list)
 
     def show(self, overview: Overview) -> None:
         self.overview = overview
-        for stream in list(self.streams):
-            stream.put(event(overview))
-
-
-def event(overview: Overview) -> bytes:
-    return f"event: overview\ndata: {json.dumps(asdict(overview))}\n\n".encode()
 
 
 def document(scene: Scene, path: str, asked: dict[str, str]) -> Any:
@@ -132,30 +121,11 @@ class Handler(BaseHTTPRequestHandler):
         path = url.path.removeprefix("/api/v1/")
         if any(part in path for part in scene.broken):
             return self.refuse(503, "The journal cannot be read at the moment.")
-        if path == "live":
-            return self.refuse(503, "All streams are taken.") if scene.full else self.stream(scene)
         asked = {key: values[0] for key, values in parse_qs(url.query).items()}
         found = document(scene, path, asked)
         if found is None:
             return self.refuse(404, "There is no such pipeline or table.", "See the overview.")
         return self.send(200, encoded(found), "application/json")
-
-    def stream(self, scene: Scene) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        mine: queue.Queue[bytes | None] = queue.Queue()
-        scene.streams.append(mine)
-        try:
-            mine.put(event(scene.overview))
-            while (piece := mine.get()) is not None:
-                self.wfile.write(piece)
-                self.wfile.flush()
-        finally:
-            scene.streams.remove(mine)
-            self.close_connection = True
 
     def refuse(self, status: int, message: str, way_out: str | None = None) -> None:
         error = {"code": f"http_{status}", "message": message, "way_out": way_out}
@@ -206,8 +176,6 @@ class LiveServer(ThreadingHTTPServer):
         """Be gone at once, as a killed program is: every connection breaks."""
         self.shutdown()
         self.server_close()
-        for stream in list(self.scene.streams):
-            stream.put(None)
         for connection in self.connections:
             with suppress(OSError):
                 connection.shutdown(2)

@@ -25,7 +25,7 @@ const PAUSE_AFTER_TYPING_MS = 200;
 
 const state = {
   overview: null,
-  link: { kind: "starting", since: Date.now() }, // starting, live, polling, lost, paused or token
+  link: { kind: "starting", since: Date.now() }, // starting, live, lost, paused or token
   route: routes.parse(location.hash),
   ui: new Map(),
   said: [],
@@ -41,13 +41,11 @@ function heard(event) {
   if (event.kind === "overview") {
     say(announcements(state.overview, event.overview));
     state.overview = event.overview;
-  } else if (event.kind === "live") {
     if (state.link.kind === "lost") {
       say(["Connection restored"]);
       documents.mend();
     }
-    const kind = event.polling ? "polling" : "live";
-    if (state.link.kind !== kind) state.link = { kind, since: Date.now() };
+    if (state.link.kind !== "live") state.link = { kind: "live", since: Date.now() };
   } else if (event.kind === "lost") {
     if (state.link.kind !== "lost") say(["Connection lost"]);
     const since = state.link.kind === "lost" ? state.link.since : Date.now();

@@ -11,7 +11,6 @@ export const THEME_WORDS = { auto: "system", light: "light", dark: "dark" };
 const LINK_WORDS = {
   starting: "Connecting",
   live: "Live",
-  polling: "Every 10 s",
   lost: "Not connected",
   paused: "Paused",
   token: "Token needed",
