@@ -15,7 +15,6 @@ from lakebed.clock import Clock
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.http import HttpLimits
 from lakebed.telemetry.metrics_server import observed
 from lakebed.telemetry.settings import Guard
 from liveview.answer_cache import Timeouts
@@ -148,7 +147,6 @@ class LiveLake:
             seconds=Clock().seconds,
             guard=guard,
             page=site,
-            limits=HttpLimits(request_secs=PATIENT.answer),
         ) as emit:
             yield pages, site, emit
 

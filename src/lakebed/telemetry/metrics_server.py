@@ -36,7 +36,6 @@ from lakebed.telemetry.events import PROGRAM, Emit, Event, MetricsServed, shared
 from lakebed.telemetry.health import Health, HealthPart, PartKind
 from lakebed.telemetry.http import (
     HttpAnswer,
-    HttpLimits,
     HttpPage,
     PageServer,
     Site,
@@ -138,7 +137,6 @@ def observed(
     known: Callable[[], Iterable[Measure]] = tuple,
     seconds: Callable[[], float],
     guard: Guard | None = None,
-    limits: HttpLimits | None = None,
     page: Any = None,  # noqa: ANN401 - a LiveSite, which is a package above
 ) -> Iterator[Emit]:
     """Serve metrics and health during the block; yield the emitter for them and the log.
@@ -169,7 +167,7 @@ def observed(
 
     listeners: tuple[Emit, ...] = (log, measured, heeded)
     with (
-        serve(address, metrics, health, key=key, guard=guard, limits=limits, site=page) as url,
+        serve(address, metrics, health, key=key, guard=guard, site=page) as url,
         nullcontext() if page is None else closing(page),
     ):
         if page is not None:
@@ -188,7 +186,6 @@ def serve(
     *,
     key: str = "metrics.address",
     guard: Guard | None = None,
-    limits: HttpLimits | None = None,
     site: Site | None = None,
 ) -> Iterator[str]:
     """Serve on an address during the block, and yield the URL; port 0 takes a free one."""
@@ -202,7 +199,6 @@ def serve(
             pages_of(metrics, health),
             secret=secret,
             tls=tls,
-            limits=limits,
             site=site,
         )
     except OSError as cause:
