@@ -21,7 +21,7 @@ from tests.support.builders import ndjson, rows
 from tests.support.foreign import DAY, Directory
 from tests.support.runner import InProcessRunner
 from tests.support.tables import before_commit, log_of
-from tests.support.watched_lake import NAME, Lake, Usage
+from tests.support.watched_lake import NAME, Lake
 
 BAD = b'{"id": "one"}\n'
 
@@ -177,11 +177,6 @@ def _files_land(lake: Lake) -> None:
     lake.minutes(3, landing="c")
 
 
-def _disk_fills_up(lake: Lake) -> None:
-    lake.usage = Usage(free=1 << 30)
-    lake.minutes(8)
-
-
 def _runner(runner: InProcessRunner) -> Callable[[Lake], None]:
     def setup(lake: Lake) -> None:
         lake.bench.runner = runner
@@ -286,7 +281,6 @@ def troubles() -> dict[str, Trouble]:
         "half a file of others": _trouble(
             _half_a_file, "PenguinOtherFilesLeftOut", setup=_table_of_others
         ),
-        "the disk fills up": _trouble(_disk_fills_up, "LakeDiskAlmostFull"),
         "the disk is full": _trouble(
             _lands("more.ndjson", mark="full"), "LakeDiskFull", "BlizzardFailing", setup=_filling
         ),

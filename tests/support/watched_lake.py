@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from blizzard.metrics import METRICS
 from blizzard.pipeline import Pipeline
@@ -21,7 +21,7 @@ from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
 from lakebed.telemetry.events import Emit, Event, StepFailed, StepFinished
 from lakebed.telemetry.health import HealthPart, PartKind
-from lakebed.telemetry.metrics_server import build_info, disk_room, observed
+from lakebed.telemetry.metrics_server import build_info, observed
 from penguin.delta.table import Log
 from penguin.model.settings import TableSettings
 from penguin.pipeline import TableRun, open_store
@@ -33,13 +33,6 @@ MINUTE = 60.0
 NAME = "default"
 """Of the pipeline and of its table."""
 AT_ONCE = Backoff(first_secs=0.0)
-
-
-class Usage(NamedTuple):
-    """A disk."""
-
-    total: int = 100 << 30
-    free: int = 50 << 30
 
 
 @dataclass
@@ -134,7 +127,6 @@ class Lake:
     bench: Bench = field(init=False)
     table: TableSettings = field(init=False)
     log: type[Log] = Log
-    usage: Usage = field(default_factory=Usage)
     _blizzard: Program | None = None
     _penguin: Program | None = None
     closing: ExitStack = field(default_factory=ExitStack)
@@ -211,10 +203,7 @@ class Lake:
                 address="127.0.0.1:0",
                 specs=METRICS if kind is PartKind.PIPELINE else PENGUIN,
                 parts={part: 10.0},
-                known=lambda: (
-                    build_info(kind, *libraries),
-                    *disk_room([(part, self.root)], lambda _folder: self.usage),
-                ),
+                known=lambda: [build_info(kind, *libraries)],
                 seconds=self.hands.seconds,
             )
         )

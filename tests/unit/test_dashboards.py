@@ -127,7 +127,7 @@ def test_both_dashboards_ask_the_same_questions():
         titles = [row.title for row in DASHBOARDS[uid].rows]
         assert titles[0] == "Is it well?"
         assert "Backlog and freshness" in titles
-        assert titles[-1] == "Memory and disk"
+        assert titles[-1] == "Memory and CPU"
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)

@@ -3,7 +3,7 @@
 `lakebed.telemetry.metrics_server` serves the metrics; nothing here depends on it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
@@ -38,7 +38,7 @@ class GaugeReading:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """The age since a time, which grows until the gauge is read; 0 if None."""
+    """The age since a time, which grows until the gauge is read; 0 if None, unknown if NaN."""
 
     name: str
     since: float | None
@@ -54,16 +54,7 @@ class Moment:
     labels: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """A gauge that is computed when it is read."""
-
-    name: str
-    read: Callable[[], float]
-    labels: Mapping[str, str]
-
-
-Measure = Count | Observe | GaugeReading | Age | Moment | Sampled
+Measure = Count | Observe | GaugeReading | Age | Moment
 
 
 class MetricKind(StrEnum):
@@ -120,7 +111,7 @@ class Specs:
         return Spec(name=name, kind=kind, help=text, labels=labels, buckets=buckets, series=series)
 
     def common(self, *libraries: str) -> Iterator[Spec]:
-        """Yield the metrics of every program: its build, its last step, and its disks."""
+        """Yield the metrics of every program: its build and its last step."""
         yield Spec(
             name=f"{self.program}_build_info",
             kind=MetricKind.GAUGE,
@@ -128,12 +119,12 @@ class Specs:
             labels=("version", "python", *libraries),
             series=(),
         )
-        for name, text in (
-            ("last_step_timestamp_seconds", "When a step last succeeded, or the program started."),
-            ("disk_free_bytes", "Free space on the disk of a local table."),
-            ("disk_size_bytes", "Size of the disk of a local table."),
-        ):
-            yield self.declare(MetricKind.GAUGE, f"{self.program}_{name}", text, series=())
+        yield self.declare(
+            MetricKind.GAUGE,
+            f"{self.program}_last_step_timestamp_seconds",
+            "When a step last succeeded, or the program started.",
+            series=(),
+        )
 
 
 QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)

@@ -6,15 +6,12 @@ all events, so that none reaches a running program.
 
 import errno
 import json
-import math
 import os
 import platform
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from functools import partial
 from http import HTTPStatus
 from importlib import import_module
 from importlib.metadata import version
@@ -50,7 +47,6 @@ from lakebed.telemetry.measures import (
     MetricKind,
     Moment,
     Observe,
-    Sampled,
     Spec,
 )
 from lakebed.telemetry.settings import Guard
@@ -100,9 +96,7 @@ class MetricsRegistry:
                 metric.set_function(self._age(measure.since))
             case Moment() if isinstance(metric, Gauge):
                 metric.set(self._seconds())
-            case Sampled() if isinstance(metric, Gauge):
-                metric.set_function(measure.read)
-            case Count() | Observe() | GaugeReading() | Age() | Moment() | Sampled():
+            case Count() | Observe() | GaugeReading() | Age() | Moment():
                 raise TypeError(f"{measure.name} is not a metric for a {type(measure).__name__}")
             case _:
                 assert_never(measure)
@@ -122,7 +116,7 @@ class MetricsRegistry:
     def _age(self, since: float | None) -> Callable[[], float]:
         if since is None:
             return lambda: 0.0
-        return lambda: max(0.0, self._seconds() - since)
+        return lambda: max(self._seconds() - since, 0.0)  # In this order NaN stays NaN.
 
 
 @contextmanager
@@ -269,34 +263,8 @@ def live_page(
     )
 
 
-UsageOf = Callable[[Path], Any]
-"""Returns the size of a disk (`total`) and its free space (`free`), in bytes."""
-
-
 def build_info(kind: PartKind, *libraries: str) -> GaugeReading:
     """Return the gauge with the versions of the program and its libraries."""
     labels = {"version": version("blizzard-penguin"), "python": platform.python_version()}
     labels |= {library: version(library) for library in libraries}
     return GaugeReading(f"{PROGRAM[kind]}_build_info", 1, labels)
-
-
-def disk_room(
-    folders: Iterable[tuple[HealthPart, Path | None]], usage_of: UsageOf = shutil.disk_usage
-) -> Iterator[Measure]:
-    """Yield the disk space of each local table; buckets have no limit."""
-    for part, folder in folders:
-        if folder is None:
-            continue
-        labels = {part.kind.value: part.name}
-        for what, amount in (("free", "free"), ("size", "total")):
-            name = f"{PROGRAM[part.kind]}_disk_{what}_bytes"
-            yield Sampled(name, partial(_asked, folder, usage_of, amount), labels)
-
-
-def _asked(folder: Path, usage_of: UsageOf, amount: str) -> float:
-    # A table that does not exist yet will be on the disk of its nearest folder.
-    there = next((each for each in (folder, *folder.parents) if each.exists()), None)
-    try:
-        return math.nan if there is None else float(getattr(usage_of(there), amount))
-    except OSError:
-        return math.nan  # Steps on a missing disk fail anyway.

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from lakebed.clock import Clock
 from lakebed.polling import Stop, stop_on_signals
@@ -18,9 +17,6 @@ from lakebed.units import is_are, plural
 from penguin.cli.app import TableCall, document_of, sentence
 from penguin.model.settings import PenguinSettings
 from penguin.service import TableOutcome, commit_tables, tracing
-
-if TYPE_CHECKING:
-    from lakebed.telemetry.measures import Measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +86,7 @@ def _watched(call: TableCall, settings: PenguinSettings, log: Emit) -> Iterator[
     if settings.metrics_address is None:
         yield log
         return
-    from lakebed.telemetry.metrics_server import live_page, observed  # noqa: PLC0415
+    from lakebed.telemetry.metrics_server import build_info, live_page, observed  # noqa: PLC0415
     from penguin.telemetry import METRICS  # noqa: PLC0415
 
     parts = {
@@ -103,20 +99,8 @@ def _watched(call: TableCall, settings: PenguinSettings, log: Emit) -> Iterator[
         guard=settings.metrics_guard,
         specs=METRICS,
         parts=parts,
-        known=lambda: _known(settings),
+        known=lambda: [build_info(PartKind.TABLE)],
         seconds=time.time,
         page=live_page("penguin", settings, call.files, call.folders, tuple(parts)),
     ) as watched:
         yield watched
-
-
-def _known(settings: PenguinSettings) -> "Iterator[Measure]":
-    """Yield the metrics known at the start: the build, and the free disk space of its tables."""
-    from lakebed.storage.remote import local_path  # noqa: PLC0415
-    from lakebed.telemetry.metrics_server import build_info, disk_room  # noqa: PLC0415
-
-    yield build_info(PartKind.TABLE)
-    yield from disk_room(
-        (HealthPart(PartKind.TABLE, table.name), local_path(table.table_uri))
-        for table in settings.tables
-    )

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from lakebed.telemetry.events import Level, PartEvent
 from lakebed.telemetry.health import HealthChange, Mark, PartKind
-from lakebed.telemetry.measures import Age, Measure, Sampled
+from lakebed.telemetry.measures import Age, Measure
 from lakebed.units import plural
 from penguin.model.commit import HoldCode
 
@@ -61,15 +61,14 @@ class BacklogSeen(TableEvent, level=Level.TRACE):
 
     def measures(self) -> Iterable[Measure]:
         """Yield the backlog, and how far the table is behind."""
-        table = {"table": self.table}
         if self.entries is None:
             yield self.reading("penguin_pending_entries", math.nan)
             yield self.reading("penguin_pending_files", math.nan)
-            yield Sampled("penguin_lag_seconds", lambda: math.nan, table)
+            yield Age("penguin_lag_seconds", math.nan, {"table": self.table})
         else:
             yield self.reading("penguin_pending_entries", self.entries)
             yield self.reading("penguin_pending_files", self.files)
-            yield Age("penguin_lag_seconds", self.oldest, table)
+            yield Age("penguin_lag_seconds", self.oldest, {"table": self.table})
         for code in HoldCode:
             yield self.reading("penguin_held_files", self.held.get(code, 0), code=code.value)
         if self.version is not None:

@@ -22,12 +22,10 @@ from blizzard.outcomes import BatchFailed
 from blizzard.pipeline_log import PipelineLog
 from blizzard.service import Result, Service
 from lakebed.errors import LakeError
-from lakebed.storage.remote import local_path
 from lakebed.telemetry.events import Emit, shared
 from lakebed.telemetry.health import HealthPart, PartKind
 from lakebed.telemetry.logs import log_events
-from lakebed.telemetry.measures import Measure
-from lakebed.telemetry.metrics_server import build_info, disk_room, live_page, observed
+from lakebed.telemetry.metrics_server import build_info, live_page, observed
 from lakebed.terminal.call import DONE, FAILED, FILES_FAILED, exit_code_of_run
 from lakebed.terminal.console import Line, Table, fields_of
 from lakebed.types import CommitMode, LogFormat, LogLevel
@@ -55,7 +53,7 @@ def run_pipelines(call: PipelineCall, log_level: LogLevel, *, once: bool) -> Non
             specs=METRICS + PENGUIN_METRICS,
             parts=parts,
             beside=inline,
-            known=lambda: _known(settings),
+            known=lambda: [build_info(PartKind.PIPELINE, "pyspark")],
             seconds=time.time,
             page=live_page("blizzard", settings, call.files, call.folders, (*parts, *inline)),
         ) as watched,
@@ -164,15 +162,6 @@ def _tables_committed_inline(settings: BlizzardSettings) -> list[HealthPart]:
         for each in settings.pipelines
         if each.sink.commit is CommitMode.INLINE
     ]
-
-
-def _known(settings: BlizzardSettings) -> Iterator[Measure]:
-    """Yield the metrics that are known from the start: versions, and the space for tables."""
-    yield build_info(PartKind.PIPELINE, "pyspark")
-    yield from disk_room(
-        (HealthPart(PartKind.PIPELINE, each.name), local_path(each.sink.table_uri))
-        for each in settings.pipelines
-    )
 
 
 def _withheld(settings: PipelineSettings) -> WithheldFiles:

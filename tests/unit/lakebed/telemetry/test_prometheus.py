@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from string import Formatter
 from sys import modules
@@ -22,7 +21,7 @@ import penguin.events
 from blizzard.metrics import METRICS as BLIZZARD
 from lakebed.documents.entry import Entry
 from lakebed.telemetry.events import Event
-from lakebed.telemetry.health import HealthPart, PartKind
+from lakebed.telemetry.health import PartKind
 from lakebed.telemetry.measures import (
     QUICK,
     Age,
@@ -33,7 +32,7 @@ from lakebed.telemetry.measures import (
     Observe,
     Spec,
 )
-from lakebed.telemetry.metrics_server import MetricsRegistry, build_info, disk_room
+from lakebed.telemetry.metrics_server import MetricsRegistry, build_info
 from penguin.telemetry import METRICS as PENGUIN
 
 ALL = (*BLIZZARD, *PENGUIN)
@@ -63,11 +62,7 @@ SPECS = (
     Spec(name="failed_total", kind=MetricKind.COUNTER, help="Failed.", labels=("pipeline", "code")),
 )
 ONE = {"pipeline": "one"}
-KNOWN = [
-    measure
-    for kind in PartKind
-    for measure in (build_info(kind), *disk_room([(HealthPart(kind, "x"), Path("/"))]))
-]
+KNOWN = [build_info(kind) for kind in PartKind]
 """What is shown from the start, whatever happens."""
 
 
