@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from lakebed.errors import StoreUnavailable
-from lakebed.storage.aws.uploads import OpenUpload
 from lakebed.storage.options import ObjectFacts, StorageOptions
 from lakebed.storage.store import AlreadyThere, Created, Store
 from tests.support.builders import NOON
@@ -128,9 +127,6 @@ class Bucket(Store):
         if path in self.bodies:
             self.remove(path)
             del self.etags[path]
-
-    def open_uploads(self) -> tuple[OpenUpload, ...]:
-        return ()
 
     def sync(self, path: str) -> None:
         pass

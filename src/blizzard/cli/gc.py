@@ -21,7 +21,6 @@ NAMES = {
     GarbageKind.QUARANTINE: "quarantine files that no entry names, or whose lines no longer wait",
     GarbageKind.STARTED_NOTE: "notes of batches that are journaled",
     GarbageKind.UNFINISHED: "unfinished files",
-    GarbageKind.UPLOAD: "unfinished uploads",
 }
 
 
@@ -34,8 +33,6 @@ def gc(
     older_than: str = "24h",
 ) -> None:
     """Show or delete the files that failed attempts left behind.
-
-    On S3 that includes unfinished multipart uploads, if blizzard-penguin[aws] is installed.
 
     Args:
         delete: Delete them; without this, only show them.
@@ -78,7 +75,6 @@ def _collect(
         "young_files": len(found.young),
         "young_bytes": _size(found.young),
         "left_alone": found.left_alone,
-        "unseen": found.unseen or None,
     }
     call.show(_text(settings.name, found, done, pieces), document)
 
@@ -112,8 +108,6 @@ def _text(
     if found.left_alone:
         files = plural(found.left_alone, "file")
         yield f"  {files} {UNREFERENCED}; kept for lack of this journal's mark"
-    if found.unseen:
-        yield f"  {found.unseen}"
 
 
 def _size(pieces: Sequence[GarbagePiece]) -> int:

@@ -6,9 +6,8 @@ are first recorded in a `gc` entry, which is create-only like all others: either
 first, and its files are named and stay, or it sees the `gc` entry and must not name those files. An
 unreadable document is an error, since it might name a file.
 
-Some leftovers can never be named: temporary files of the store's library and incomplete uploads.
-They need no entry, only a minimum age: a process still writing one notices that it is gone and
-writes it again.
+Half-written files of the store's library can never be named. They need no entry, only a minimum
+age: a process still writing one notices that it is gone and writes it again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +27,6 @@ from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.errors import JournalLost
 from lakebed.journal import JournalReader, StoredEntry, entries_in, replaced_journals
 from lakebed.listing import sort
-from lakebed.storage.aws.uploads import UploadsUnlisted
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.parquet_tail import born, mark_of
 from lakebed.storage.store import Reader, Store
@@ -50,7 +48,6 @@ class GarbageKind(StrEnum):
     QUARANTINE = "quarantine"
     STARTED_NOTE = "started_note"
     UNFINISHED = "unfinished"
-    UPLOAD = "upload"
 
 
 WITH_MARK = (GarbageKind.DATA, GarbageKind.OUTBOX, GarbageKind.QUARANTINE)
@@ -64,8 +61,6 @@ class GarbagePiece:
     path: str
     size: int
     kind: GarbageKind
-    upload: str = ""
-    """The id of an incomplete upload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +75,6 @@ class Garbage:
     """Unreferenced, but a running batch may still name it."""
     leftovers: tuple[GarbagePiece, ...] = ()
     """Never referenced by design, and not written to for long enough."""
-    unseen: str = ""
-    """Why incomplete uploads cannot be listed here, if so, and what to do."""
     left_alone: int = 0
     """Unreferenced data files without this pipeline's mark, or outside the table behind a link."""
     last: StoredEntry | None = None
@@ -109,12 +102,12 @@ def find_garbage(
     """
     listed = list(store.objects())
     known = _read_references(store, pipeline)
-    unseen, found = _leftovers(store, pipeline)
+    found = _leftovers(store, pipeline)
     age = max(older_than, WRITING)
     leftovers = tuple(piece for at, piece in found if now - at >= age)
     young = [piece for at, piece in found if now - at < age]
     if known.last is None:
-        return Garbage(leftovers=leftovers, young=tuple(young), unseen=unseen)
+        return Garbage(leftovers=leftovers, young=tuple(young))
     named = frozenset(_named_by_metas(store, listed)) | log_names()
     named |= known.named_unless_rejected(fates)
     garbage: list[GarbagePiece] = []
@@ -141,7 +134,6 @@ def find_garbage(
         promised=tuple(promised),
         young=tuple(young),
         leftovers=leftovers,
-        unseen=unseen,
         left_alone=left_alone,
         last=known.last,
     )
@@ -177,16 +169,10 @@ def collect(
         refuse_unfinished(read_ledger(store, pipeline))
         return found, gc_entry(found.last, found.garbage, clock)
 
-    def delete(piece: GarbagePiece) -> None:
-        if piece.kind is GarbageKind.UPLOAD:
-            store.abort(piece.path, piece.upload)
-        else:
-            store.delete(piece.path)
-
     found, entry = append_planned(store, pipeline, plan)
     pieces = found.promised + found.leftovers + (found.garbage if entry else ())
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="gc") as pool:
-        list(pool.map(delete, pieces))
+        list(pool.map(store.delete, [piece.path for piece in pieces]))
     return Collected(pieces=pieces, entry=None if entry is None else entry.sequence)
 
 
@@ -274,27 +260,13 @@ def _named_by_metas(store: Reader, listed: Iterable[ObjectFacts]) -> Iterator[st
                 yield decode_meta(body, store.describe(facts.path)).filename
 
 
-def _leftovers(store: Reader, pipeline: str) -> tuple[str, list[tuple[datetime, GarbagePiece]]]:
-    """Find never-referenced leftovers with their last write, and why uploads cannot be seen.
-
-    An upload that received a part within WRITING has a writer, whenever it was begun.
-    """
-    kind = GarbageKind.UNFINISHED
-    found = [
-        (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=kind))
+def _leftovers(store: Reader, pipeline: str) -> list[tuple[datetime, GarbagePiece]]:
+    """Find half-written files, each with its last write."""
+    return [
+        (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=GarbageKind.UNFINISHED))
         for facts in store.unfinished()
         if layout.belongs_to(pipeline, sort.finished_name(facts.path))
     ]
-    uploads = store.open_uploads()
-    if isinstance(uploads, UploadsUnlisted):
-        return uploads.why, found
-    kind = GarbageKind.UPLOAD
-    found += [
-        (one.written, GarbagePiece(path=one.path, size=one.size, kind=kind, upload=one.id))
-        for one in uploads
-        if layout.belongs_to(pipeline, one.path)
-    ]
-    return "", found
 
 
 def _is_over(path: str, last: Entry) -> bool:

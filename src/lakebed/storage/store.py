@@ -25,8 +25,6 @@ from lakebed.errors import (
 from lakebed.layout import TablePath
 from lakebed.listing import sort
 from lakebed.storage import disk, remote, unusable_names
-from lakebed.storage.aws import uploads
-from lakebed.storage.aws.uploads import OpenUpload, UploadsUnlisted
 from lakebed.storage.objects import ObjectReader, facts_of
 from lakebed.storage.options import ObjectFacts, StorageOptions
 from lakebed.storage.remote import check_readable, local_path
@@ -195,13 +193,6 @@ class Reader(ObjectReader):
             if (found := self.head(path)) is not None:
                 yield found
 
-    def open_uploads(self) -> tuple[OpenUpload, ...] | UploadsUnlisted:
-        """List open multipart uploads; Unseen if that is impossible.
-
-        A process that is killed leaves them. No other listing shows them.
-        """
-        return uploads.open_uploads(self.uri, self.options)
-
     def folders(self, prefix: str) -> list[str]:
         """List the direct folders below a prefix."""
         return self.level(prefix)[0]
@@ -274,7 +265,7 @@ class Store(Reader):
                 )
             return facts_of(obstore.head(self._store, path))
         except (BaseError, OSError) as cause:
-            if uploads.GONE in str(cause):
+            if "NoSuchUpload" in str(cause):  # A lifecycle rule of the bucket aborts old ones.
                 raise StoreUnavailable(
                     "the upload was aborted before it was complete", path=self.describe(path)
                 ) from cause
@@ -319,11 +310,6 @@ class Store(Reader):
             except FileNotFoundError as cause:
                 if not is_no_object(cause):
                     raise
-
-    def abort(self, path: str, upload: str) -> None:
-        """Abort an open upload; one that is already over is no error."""
-        self.require_name(path)
-        uploads.abort(self.uri, self.options, (path, upload))
 
     def sync(self, path: str) -> None:
         """Sync an object on a local disk that another writer may have left unsynced."""

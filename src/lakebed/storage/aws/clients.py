@@ -93,18 +93,13 @@ def open_client(
     *,
     region: str | None,
     endpoint: str | None,
-    verify: bool = True,
-    profile: bool = True,
     **config: Any,  # noqa: ANN401 - settings of botocore's Config
 ) -> Any:  # noqa: ANN401 - botocore has no types
     """Open a client that signs with the keys in some options, named without prefix.
 
-    Without keys botocore looks for credentials itself; `profile` is whether it follows AWS_PROFILE.
+    Without keys botocore looks for credentials itself.
     """
-    session = Session(
-        profile=options.get("profile"),
-        session_vars=None if profile else {"profile": (None, None, None, None)},
-    )
+    session = Session(profile=options.get("profile"))
     if {"access_key_id", "secret_access_key"} <= options.keys():
         token = options.get("session_token") or options.get("token") or None
         session.set_credentials(options["access_key_id"], options["secret_access_key"], token)
@@ -117,6 +112,5 @@ def open_client(
         service,
         region_name=region or session.get_config_variable("region") or ANY_REGION,
         endpoint_url=endpoint,
-        verify=verify,
         config=Config(**config),
     )

@@ -87,7 +87,7 @@ def signed(asked: Asked) -> tuple[str, str, str]:
 
 
 def by_every_library(place: Answering, options: StorageOptions) -> dict[str, tuple[str, str, str]]:
-    """Return what each library signs with: for objects, the Delta log, uploads and odd names."""
+    """Return what each library signs with: for objects, the Delta log and odd names."""
     store = Store("s3://lake/in", options, retry=QUICK)
     found: dict[str, tuple[str, str, str]] = {}
 
@@ -100,7 +100,6 @@ def by_every_library(place: Answering, options: StorageOptions) -> dict[str, tup
     for name, ask in {
         "obstore": lambda: store.get("a"),
         "deltalake": asks_delta,
-        "botocore": store.open_uploads,
         "arrow": asks_arrow,
     }.items():
         place.asked.clear()
@@ -110,7 +109,7 @@ def by_every_library(place: Answering, options: StorageOptions) -> dict[str, tup
     return found
 
 
-LIBRARIES = ("obstore", "deltalake", "botocore", "arrow")
+LIBRARIES = ("obstore", "deltalake", "arrow")
 
 
 @pytest.mark.parametrize(
