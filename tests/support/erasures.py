@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from blizzard.model.predicate import parse
-from blizzard.model.stores import open_reader
 from blizzard.rewrite.erase import ErasePlan, erase, plan_erasure
 from blizzard.rewrite.remaining_copies import RemainingCopies, remaining_copies
 from blizzard.rewrite.transaction import RewriteDone
@@ -43,10 +42,8 @@ class Forgetful(Taken):
         return plan_erasure(self.store, self.settings, parse(where))
 
     def held(self, where: str, found: ErasePlan | None = None) -> RemainingCopies:
-        """Find who still holds rows for which a condition holds, after a look at the table."""
-        return remaining_copies(
-            self.store, self.settings, parse(where), found or self.meant(where), open_reader
-        )
+        """Find where rows for which a condition holds may be, after a look at the table."""
+        return remaining_copies(self.store, self.settings, parse(where), found or self.meant(where))
 
     def said(self, *arguments: str) -> dict[str, Any]:
         """Return what a command prints as JSON."""

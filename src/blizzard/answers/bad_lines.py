@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
@@ -213,14 +214,12 @@ def _readable(raws: Sequence[bytes], rules: Rules) -> int:
     return rows.num_rows - (0 if rules.by is None else len(refused_rows(rows, rules.by)))
 
 
-@dataclass(slots=True)
-class Counted:
-    """The number of lines that match, and that may match."""
+class LineMatch(StrEnum):
+    """Whether a condition holds for a quarantined line."""
 
-    lines: int = 0
-    maybe: int = 0
-    places: set[tuple[int | None, int | None, bytes]] = field(default_factory=set)
-    """Their positions and text, which are the same for one line in two quarantine files."""
+    HOLDS = "holds"
+    MAY_HOLD = "may_hold"
+    """The line contains a value of the condition, or cannot be read."""
 
 
 @dataclass(slots=True)
@@ -251,18 +250,12 @@ class LineSearch:
         self._values = values_in(self.predicate)
         self._kinds = {one.name: one.arrow_type() for one in self.columns.fields}
 
-    def count(self, lines: Iterable[QuarantinedLine]) -> dict[str, Counted]:
-        """Count the lines that match or may match, by source file key."""
-        found: dict[str, Counted] = {}
-        for line in lines:
-            holds = self._holds(line.raw)
-            if not holds and not self._may_hold(line.raw, unread=holds is None):
-                continue
-            counted = found.setdefault(line.key, Counted())
-            counted.lines += bool(holds)
-            counted.maybe += not holds
-            counted.places.add((line.line, line.offset, line.raw))
-        return found
+    def match(self, raw: bytes) -> LineMatch | None:
+        """Match one line; None if the condition does not hold."""
+        holds = self._holds(raw)
+        if holds:
+            return LineMatch.HOLDS
+        return LineMatch.MAY_HOLD if self._may_hold(raw, unread=holds is None) else None
 
     def _holds(self, raw: bytes) -> bool | None:
         """Whether the condition holds for a line; None if it cannot be read."""

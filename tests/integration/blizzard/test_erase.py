@@ -110,8 +110,6 @@ def test_rows_in_partitions_go_by_a_partition_and_by_nested_fields(tmp_path):
     done = desk.forget("date = '2024-01-01'")
     assert [one.is_whole for one in done.found.files] == [True]
     assert desk.ids() == [12]
-    held = desk.held("who.user = 'x' and date = '2024-01-02'")
-    assert [(one.rows, one.why) for one in held.data_files] == [(1, "removed")]
 
 
 @pytest.mark.parametrize("provenance", [[], ["file"]], ids=["unknown", "by their column"])

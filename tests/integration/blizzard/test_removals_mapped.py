@@ -106,8 +106,6 @@ def test_rows_are_erased_by_the_names_that_people_see(desk: Crowded) -> None:
         assert in_files(desk) == rows(*left)
         assert whole(desk) == [one for one in before if one["col-1"] in left]
         is_as_the_table_says(desk)
-    # The old file, which nobody needs, still holds them, and its columns are known.
-    assert {one.rows for one in desk.held("user = 'u1'").data_files} == {1}
 
 
 def test_a_column_that_the_table_has_is_filled(desk: Crowded) -> None:
