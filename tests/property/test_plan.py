@@ -107,12 +107,11 @@ NOW = 10_000_000
 TARGET = 1000
 
 files = st.builds(
-    lambda size, rows, part, written, sortable: (size, rows, part, written, sortable),
+    lambda size, rows, part, written: (size, rows, part, written),
     st.integers(1, 2 * TARGET),
     st.integers(0, 500),
     st.integers(0, 2),
     st.integers(NOW - 5000, NOW),
-    st.booleans(),
 )
 policies = st.builds(
     Policy,
@@ -121,7 +120,6 @@ policies = st.builds(
     quiet_ms=st.integers(0, 4000),
     max_bytes=st.integers(2 * TARGET, 20 * TARGET),
     max_files=st.integers(2, 50),
-    cluster_by=st.sampled_from([(), ("user",)]),
 )
 
 
@@ -133,9 +131,8 @@ def table(given_files):
             rows=rows,
             partition=(("part", str(part)),),
             written=written,
-            sortable=sortable,
         )
-        for place, (size, rows, part, written, sortable) in enumerate(given_files)
+        for place, (size, rows, part, written) in enumerate(given_files)
     ]
 
 
@@ -156,33 +153,30 @@ def test_only_small_and_quiet_files_of_one_partition_are_taken_once_and_become_f
         assert NOW - file.written >= policy.quiet_ms
         assert file.rows
     for group in groups:
-        assert len({(file.partition, file.sortable) for file in group.files}) == 1
-        assert 1 <= group.outputs < len(group.files)
+        assert len({file.partition for file in group.files}) == 1
         assert len(group.files) >= 2
         assert [file.written for file in group.files] == sorted(f.written for f in group.files)
-        assert bool(group.sorted_by) == (bool(policy.cluster_by) and group.files[0].sortable)
-        assert group.size / group.outputs <= 1.75 * TARGET, "no file is much too large"
+        assert group.size <= 1.75 * TARGET, "no file is much too large"
         # Every row comes into a file with a quarter more rows at least.
-        assert 1.25 * max(file.rows for file in group.files) <= group.rows / group.outputs
+        assert 1.25 * max(file.rows for file in group.files) <= group.rows
 
 
 @given(st.lists(files, max_size=60), policies)
 def test_every_row_comes_into_a_file_with_twice_as_many_rows_where_files_still_come(some, policy):
-    young = [(1, 1, part, NOW, sortable) for part in range(3) for sortable in (False, True)]
+    young = [(1, 1, part, NOW) for part in range(3)]
     groups = groups_of(table([*some, *young]), replace(policy, quiet_ms=1), NOW)
     for group in groups:
-        assert 2 * max(file.rows for file in group.files) <= group.rows / group.outputs
+        assert 2 * max(file.rows for file in group.files) <= group.rows
         assert len(group.files) >= policy.min_files or group.size >= policy.enough
 
 
 @given(
     st.lists(st.integers(1, TARGET), min_size=1, max_size=120),
     st.floats(0.4, 1.0),
-    st.sampled_from([(), ("user",)]),
 )
-def test_a_row_is_rewritten_a_bounded_number_of_times(sizes, shrinks, by):
+def test_a_row_is_rewritten_a_bounded_number_of_times(sizes, shrinks):
     """Files arrive one by one, and each time all that is worth it is done, until nothing is."""
-    policy = Policy(file_size=TARGET, quiet_ms=0, min_files=2, cluster_by=by)
+    policy = Policy(file_size=TARGET, quiet_ms=0, min_files=2)
     there: list[SmallFile] = []
     rewritten: Counter[TablePath] = Counter()
     inside: dict[TablePath, list[TablePath]] = {}
@@ -190,9 +184,7 @@ def test_a_row_is_rewritten_a_bounded_number_of_times(sizes, shrinks, by):
     for size in sizes:
         count += 1
         name = TablePath(f"{count:05}")
-        there.append(
-            SmallFile(path=name, size=size, rows=size, partition=(), written=count, sortable=True)
-        )
+        there.append(SmallFile(path=name, size=size, rows=size, partition=(), written=count))
         inside[name] = [name]
         rounds = 0
         while groups := groups_of(there, policy, NOW):
@@ -203,21 +195,18 @@ def test_a_row_is_rewritten_a_bounded_number_of_times(sizes, shrinks, by):
                 there = [file for file in there if file.path not in gone]
                 origins = [one for file in group.files for one in inside.pop(file.path)]
                 rewritten.update(origins)
-                each = group.rows // group.outputs
-                for _place in range(group.outputs):
-                    count += 1
-                    new = TablePath(f"{count:05}")
-                    inside[new] = origins
-                    there.append(
-                        SmallFile(
-                            path=new,
-                            size=max(1, int(group.size * shrinks / group.outputs)),
-                            rows=each,
-                            partition=(),
-                            written=count,
-                            sortable=True,
-                        )
+                count += 1
+                new = TablePath(f"{count:05}")
+                inside[new] = origins
+                there.append(
+                    SmallFile(
+                        path=new,
+                        size=max(1, int(group.size * shrinks)),
+                        rows=group.rows,
+                        partition=(),
+                        written=count,
                     )
+                )
     most = max(rewritten.values(), default=0)
     rows = sum(sizes)
     assert most <= log(max(2, rows), 1.25)

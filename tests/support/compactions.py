@@ -64,13 +64,12 @@ class Crowded(Forgetful):
 
 
 def crowded_by_day(folder: Path) -> Crowded:
-    """Return a table with four small files in each of two partitions, to be sorted by users."""
+    """Return a table with four small files in each of two partitions."""
     desk = crowded(
         folder,
         {**FIELDS, "provenance": ["file", "line"]},
         files=0,
         partition_by={"prefix_template": "date=%Y-%m-%d"},
-        compact={"cluster_by": ["user"]},
     )
     for number in range(4):
         desk.lands_every_day(number)

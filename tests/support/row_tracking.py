@@ -32,7 +32,7 @@ Known = dict[int, tuple[int, int]]
 
 def tracking(folder: Path) -> Crowded:
     """Return a pipeline whose table is yet to be made, by another program."""
-    return crowded(folder, FIELDS, files=0, compact={"cluster_by": ["user"]})
+    return crowded(folder, FIELDS, files=0)
 
 
 def make_tracked(desk: Crowded, *, mapped: bool = False, configuration: Any = None) -> None:

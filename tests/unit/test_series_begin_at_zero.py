@@ -40,8 +40,7 @@ OF_THE_PROGRAM = {"blizzard_build_info", "penguin_build_info"}
 NEVER_A_STEPS = {
     "batch_failed",  # at the end of a run
     "catalog_conflict",  # beside the steps
-    "cluster_by_invalid",  # a command, or beside the steps
-    "columns_unknown",  # likewise
+    "columns_unknown",  # a command, or beside the steps
     "corrections_refused",  # of a command
     "pipelines_failed",  # of a call from Python
     "catalog_denied",  # beside the steps

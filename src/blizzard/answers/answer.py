@@ -393,7 +393,7 @@ class DataFile:
     reasons: tuple[str, ...] = ()
     """Why penguin holds it."""
     replaced_by: str | None = None
-    """The files that hold its remaining rows now, joined by `or` if they were sorted."""
+    """The file that holds its remaining rows now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ def origin_of(match: Match, named: FileOrigins | None) -> RowOrigin | None:
             )
         before += run.rows
     if by_column is not None:
-        return RowOrigin(uri=by_column)  # A compaction has sorted the rows.
+        return RowOrigin(uri=by_column)
     if len(named.file.source_files) == 1:
         return RowOrigin(uri=named.entry.uri_of(named.file.source_files[0]))
     return None

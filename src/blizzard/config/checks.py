@@ -25,11 +25,10 @@ from lakebed.config.schema import DeclaredSchema
 from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
 from lakebed.storage.remote import local_path
-from lakebed.types import FieldType, OnBadRecord, Provenance, SourceFormat
+from lakebed.types import OnBadRecord, SourceFormat
 from lakebed.units import mebibytes
 
 SMALLEST_PART_ON_S3 = mebibytes(5)
-UNSORTED = (FieldType.STRUCT, FieldType.LIST, FieldType.MAP)
 
 NO_PIPELINE = """\
 no pipeline is configured: blizzard needs sections like
@@ -54,7 +53,6 @@ def check(document: Document) -> Iterator[ConfigFault]:
         yield from _check_overlap(path, pipeline)
         if pipeline.sink:
             yield from _check_parts(path, pipeline.sink)
-            yield from _check_compact(path, pipeline.sink, pipeline.schema_)
         if pipeline.sink and pipeline.sink.partition_by:
             by, schema = pipeline.sink.partition_by, pipeline.schema_
             yield from _check_partitions(path, by, schema_of(schema).fields if schema else ())
@@ -176,40 +174,6 @@ def _check_form(path: KeyPath, source: Source) -> Iterator[ConfigFault]:
             (*path, "skip_records"),
             "is empty; it needs only_key, with_key or without_key, each a list of keys",
         )
-
-
-def _check_compact(
-    path: KeyPath, sink: Sink, schema: DeclaredSchema | None
-) -> Iterator[ConfigFault]:
-    """Yield the columns that rows cannot be sorted by."""
-    wanted = [] if sink.compact is None else sink.compact.cluster_by
-    if not wanted:
-        return
-    here = (*path, "sink", "compact", "cluster_by")
-    if len(set(wanted)) < len(wanted):
-        yield ConfigFault(here, "names a column twice")
-    if schema is None or Provenance.FILE not in schema.provenance:
-        yield ConfigFault(
-            here,
-            "needs schema.provenance: [file, line]: once rows are sorted, only these columns say "
-            "where they came from; leave cluster_by out to keep the order of the rows",
-            near=(here, (*path, "schema", "provenance")),
-        )
-    kinds = {} if schema is None else {one.name: one.type for one in schema_of(schema).fields}
-    is_whole = schema is not None and not schema.is_inferred
-    parts = sink.template.keys if sink.template else ()
-    for name in wanted:
-        if name in parts:
-            yield ConfigFault(here, f"names {name}, which is a partition column already")
-        elif kinds.get(name) in UNSORTED:
-            yield ConfigFault(here, f"names {name}, whose values have no order: it is nested")
-        elif is_whole and name not in kinds and not _is_added(name, schema):
-            message = f"names {name}, which is not a column of the schema"
-            yield ConfigFault(here, message, near=(here, *columns_of(path)))
-
-
-def _is_added(name: str, schema: DeclaredSchema | None) -> bool:
-    return schema is not None and name in {which.column for which in schema.provenance}
 
 
 def _check_provenance(

@@ -185,7 +185,7 @@ class DropRows:
 
 @dataclass(frozen=True, slots=True)
 class Concatenate:
-    """Merge the files of each group into fewer; no row changes."""
+    """Merge the files of each group into one; no row changes."""
 
     row_group_size: int
     """Arrow bytes."""
@@ -221,9 +221,6 @@ class FileGroup:
 
     files: tuple[ActiveFile, ...]
     """In the order of their rows."""
-    outputs: int = 1
-    sorted_by: tuple[str, ...] = ()
-    """The columns to sort the rows by; if empty, they keep their order."""
 
     @property
     def file(self) -> ActiveFile:

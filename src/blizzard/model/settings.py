@@ -215,8 +215,6 @@ class CompactSettings:
     """The least age of a file in seconds."""
     max_bytes: int = mebibytes(10_240)
     """The most bytes to read in one compaction."""
-    cluster_by: tuple[str, ...] = ()
-    """The columns to sort rows by; empty to keep their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ not remain forever.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from blizzard.model.settings import PipelineSettings, RollingPolicy
@@ -96,9 +96,6 @@ GROWS_LEAST = 1.25
 """The least growth in a partition at rest with more than twice the necessary files."""
 AT_REST = 3
 """A partition is at rest if nothing was written into it for this many times `quiet`."""
-MOST_SORTED = 8
-"""Full-size files that one task sorts: it reads its input this many times and keeps the rows of one
-file in memory."""
 MOST_FILES = 10_000
 """The most files in one compaction, since the entry names each of them."""
 
@@ -113,8 +110,6 @@ class SmallFile:
     partition: tuple[tuple[str, str | None], ...]
     written: int
     """When it was begun, in milliseconds since the epoch."""
-    sortable: bool = False
-    """Whether its rows name their source file, so that they may be sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +124,6 @@ class Policy:
     max_bytes: int = 10 * 1024**3
     """The most bytes to read in one compaction."""
     max_files: int = MOST_FILES
-    cluster_by: tuple[str, ...] = ()
 
     @property
     def enough(self) -> int:
@@ -139,12 +133,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeGroup:
-    """Files of one partition that become fewer."""
+    """Files of one partition that become one."""
 
     files: tuple[SmallFile, ...]
     """In the order of their rows."""
-    outputs: int = 1
-    sorted_by: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -159,7 +151,7 @@ class MergeGroup:
     @property
     def saved(self) -> int:
         """Return by how many files the table shrinks."""
-        return len(self.files) - self.outputs
+        return len(self.files) - 1
 
 
 def is_small(file: SmallFile, policy: Policy) -> bool:
@@ -170,7 +162,11 @@ def is_small(file: SmallFile, policy: Policy) -> bool:
 def groups_of(files: Iterable[SmallFile], policy: Policy, now: int) -> tuple[MergeGroup, ...]:
     """Return the worthwhile groups within the limits of one run, best first."""
     found: list[MergeGroup] = []
-    for some in _by_kind(file for file in files if is_small(file, policy)).values():
+    partitions: defaultdict[object, list[SmallFile]] = defaultdict(list)
+    for file in files:
+        if is_small(file, policy):
+            partitions[file.partition].append(file)
+    for some in partitions.values():
         old = [file for file in some if now - file.written >= policy.quiet_ms]
         newest = max(file.written for file in some)
         if old:
@@ -187,38 +183,26 @@ def groups_of(files: Iterable[SmallFile], policy: Policy, now: int) -> tuple[Mer
     return tuple(chosen)
 
 
-def _by_kind(files: Iterable[SmallFile]) -> Mapping[object, list[SmallFile]]:
-    found: dict[object, list[SmallFile]] = {}
-    for file in files:
-        found.setdefault((file.partition, file.sortable), []).append(file)
-    return found
-
-
 def _in_partition(
     files: Sequence[SmallFile], policy: Policy, *, at_rest: bool
 ) -> Iterator[MergeGroup]:
-    """Yield the groups of files of one partition, either all sortable or none."""
-    by = policy.cluster_by if files[0].sortable else ()
-    full = policy.file_size * (MOST_SORTED if by else 1)
+    """Yield the groups of files of one partition."""
     size = sum(file.size for file in files)
     too_many = len(files) > 2 * math.ceil(size / policy.file_size)
     closing = at_rest and too_many
-    for pack in _packed(sorted(files, key=lambda one: (one.written, one.path)), policy, full):
-        group = _without_dominant(pack, policy, by, GROWS_LEAST if closing else GROWS)
+    for pack in _packed(sorted(files, key=lambda one: (one.written, one.path)), policy):
+        group = _without_dominant(pack, policy, GROWS_LEAST if closing else GROWS)
         least = 2 if closing or group.size >= policy.enough else policy.min_files
         if len(group.files) >= least:
             yield group
 
 
-def _packed(
-    files: Sequence[SmallFile], policy: Policy, full: int
-) -> Iterator[tuple[SmallFile, ...]]:
+def _packed(files: Sequence[SmallFile], policy: Policy) -> Iterator[tuple[SmallFile, ...]]:
     """Yield packs of files of about the full size."""
     pack: list[SmallFile] = []
     size = 0
-    enough = full * ENOUGH
     for file in files:
-        too_much = size >= enough and size + file.size > full
+        too_much = size >= policy.enough and size + file.size > policy.file_size
         if too_much or len(pack) >= policy.max_files or size + file.size > policy.max_bytes:
             yield tuple(pack)
             pack, size = [], 0
@@ -228,19 +212,11 @@ def _packed(
         yield tuple(pack)
 
 
-def _without_dominant(
-    pack: tuple[SmallFile, ...], policy: Policy, by: tuple[str, ...], grows: float
-) -> MergeGroup:
-    """Drop the largest files until the rest grows enough by being merged.
-
-    If all files are rather large, sorted rows go into fewer, larger files.
-    """
-    group = MergeGroup(files=pack, sorted_by=by)
+def _without_dominant(pack: tuple[SmallFile, ...], policy: Policy, grows: float) -> MergeGroup:
+    """Drop the largest files until the rest grows enough by being merged."""
+    group = MergeGroup(files=pack)
     for largest in sorted(pack, key=lambda one: -one.rows):
-        most = int(group.rows / (grows * largest.rows))
-        wanted = max(1, round(group.size / policy.file_size)) if by else 1
-        outputs = min(wanted, most)
-        if outputs and group.size <= outputs * policy.file_size * TOO_LARGE:
-            return replace(group, outputs=outputs)
-        group = replace(group, files=tuple(one for one in group.files if one is not largest))
+        if group.rows >= grows * largest.rows and group.size <= policy.file_size * TOO_LARGE:
+            break
+        group = MergeGroup(files=tuple(one for one in group.files if one is not largest))
     return group

@@ -35,15 +35,13 @@ from blizzard.worker.find_rows import deleted_rows, ranges_of
 from blizzard.worker.output.origins import runs_without
 from lakebed import layout
 from lakebed.clock import Clock
-from lakebed.columns.schema import Schema
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import FinishedFile, Rewrite, Run
-from lakebed.errors import JournalConflict, LakeError, ObjectMissing, Whose
+from lakebed.errors import JournalConflict, LakeError, ObjectMissing
 from lakebed.journal import JournalReader
 from lakebed.listing.watermark import named_at
 from lakebed.storage.store import Reader, Store
 from lakebed.telemetry.events import Emit, code_of
-from lakebed.types import FieldType, Provenance
 
 CONCURRENT = 16
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -99,14 +97,6 @@ def joined(files: Collection[FinishedFile]) -> tuple[tuple[str, ...], tuple[Run,
     return tuple(places), tuple(runs)
 
 
-FILE = Provenance.FILE.column
-NESTED = (FieldType.STRUCT, FieldType.LIST, FieldType.MAP)
-
-
-class CannotSort(LakeError, code="cluster_by_invalid", whose=Whose.USER):
-    """The rows of the table cannot be sorted by a column."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan(RewritePlan):
     """The groups of small files that are worth compacting."""
@@ -129,7 +119,7 @@ def plan_compaction(
 ) -> CompactionPlan:
     """Find the small files of this journal that are worth compacting."""
     state = table_state(store, settings)
-    _check_columns(settings, state.require_columns(), state.last.partition_columns)
+    state.require_columns()
     origins = known if known is not None else KnownOrigins()
     active = state.files
     origins.keep(state.last.journal, active.keys())
@@ -139,11 +129,11 @@ def plan_compaction(
     small = [
         file
         for path, file in active.items()
-        if path not in taken and is_small(_small(file, None, policy), policy)
+        if path not in taken and is_small(_small(file), policy)
     ]
     journal = JournalReader(store, settings.name)
     while True:
-        groups = groups_of(_candidates(small, origins, policy), policy, at)
+        groups = groups_of(_candidates(small, origins), policy, at)
         unknown = {
             file.path for group in groups for file in group.files if file.path not in origins.files
         }
@@ -156,7 +146,7 @@ def plan_compaction(
         groups=groups,
         files={one.path: ours[one.path] for group in groups for one in group.files},
         small=len(small),
-        young=sum(at - _small(file, None, policy).written < policy.quiet_ms for file in small),
+        young=sum(at - _small(file).written < policy.quiet_ms for file in small),
     )
 
 
@@ -209,40 +199,23 @@ def policy_of(settings: PipelineSettings) -> Policy:
         quiet_ms=round(compact.quiet * 1000),
         # A lower limit would never make a full-size file.
         max_bytes=max(compact.max_bytes, 2 * file_size),
-        cluster_by=compact.cluster_by,
     )
 
 
-def _check_columns(settings: PipelineSettings, columns: Schema, partitions: Sequence[str]) -> None:
-    kinds = {one.name: one.type for one in columns.fields}
-    for name in settings.sink.compact.cluster_by:
-        if kinds.get(name, FieldType.STRUCT) in NESTED or name in partitions:
-            raise CannotSort(
-                f"compact.cluster_by names {name}, which is not a column of the table by which "
-                "rows can be sorted"
-            )
-
-
-def _candidates(
-    files: Sequence[ActiveFile], origins: KnownOrigins, policy: Policy
-) -> list[SmallFile]:
+def _candidates(files: Sequence[ActiveFile], origins: KnownOrigins) -> list[SmallFile]:
     """Return the files that may belong to this journal; of those looked up, only its own."""
     found = []
     for file in files:
-        if file.path not in origins.files:
-            # Assume that rows of files not looked up yet name their source files.
-            found.append(replace(_small(file, None, policy), sortable=bool(policy.cluster_by)))
-            continue
-        known = origins.files[file.path]
-        if known is not None and known.record_count == file.rows:
-            one = _small(file, known, policy)
-            if one.sortable or sum(run.rows for run in known.runs) == file.rows:
-                found.append(one)
+        known = origins.files.get(file.path)
+        is_ours = known is not None and (
+            known.record_count == sum(run.rows for run in known.runs) == file.rows
+        )
+        if is_ours or file.path not in origins.files:
+            found.append(_small(file))
     return found
 
 
-def _small(file: ActiveFile, known: FinishedFile | None, policy: Policy) -> SmallFile:
-    uris = None if known is None else known.statistics.get(FILE)
+def _small(file: ActiveFile) -> SmallFile:
     values = sorted((name, value or None) for name, value in file.partition_values.items())
     begun = named_at(file.path) if layout.file_id(file.path) is not None else None
     return SmallFile(
@@ -252,25 +225,20 @@ def _small(file: ActiveFile, known: FinishedFile | None, policy: Policy) -> Smal
         rows=0 if begun is None else file.live_rows or 0,
         partition=tuple(values),
         written=begun or 0,
-        sortable=bool(policy.cluster_by) and uris is not None and uris.null_count == 0,
     )
 
 
 def _group(group: MergeGroup, active: Mapping[str, ActiveFile]) -> FileGroup:
-    files = tuple(active[file.path] for file in group.files)
-    return FileGroup(files=files, outputs=group.outputs, sorted_by=group.sorted_by)
+    return FileGroup(files=tuple(active[file.path] for file in group.files))
 
 
 def _merge(done: Rewritten, known: Mapping[str, FinishedFile], store: Reader) -> Rewrite:
     """Return the rewrite of a group, with the origins of its rows."""
     group = done.group
     names, runs = joined([_live(known[file.path], file, store) for file in group.files])
-    if group.sorted_by:
-        runs = ()
     return Rewrite(
         old=tuple(old_file(file, rows=file.live_rows or 0) for file in group.files),
         new=tuple(replace(file, source_files=names, runs=runs) for file in done.new),
-        sorted_by=group.sorted_by,
     )
 
 

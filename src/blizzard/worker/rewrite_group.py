@@ -1,11 +1,8 @@
 """Rewrite a group of data files under fresh names: transform one file, or concatenate several.
 
-Without sort columns, rows keep the order of the files, and one row group at a time is in memory. To
-sort, the sort columns are read first; then the rows of each new file are picked from all old files,
-which are on the local disk.
+Rows keep the order of the files, and one row group at a time is in memory.
 """
 
-import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from blizzard.model.rewriting import (
@@ -52,8 +46,6 @@ class Fetched(NamedTuple):
 
 CONCURRENT = 16
 """Concurrent downloads: small files cost latency, not bandwidth."""
-SORTED_GROUPS = 8
-"""Row groups of sorted rows are smaller by this factor, so that selective queries read less."""
 
 
 def rewrite_group(group: FileGroup, work: Rewriting, store: Store) -> RewriteOutcome:
@@ -101,19 +93,12 @@ def _merged(
     ]
     counts = [_rows(one) for one in files]
     schema = common_schema([_schema(one, work) for one in files], work)
-    if group.sorted_by:
-        parts = _sorted(files, schema, group, work, row_group_size)
-    else:
-        parts = iter([(sum(counts), _in_order(files, schema, work, row_group_size))])
-    found: list[FinishedFile] = []
+    tables = _in_order(files, schema, work, row_group_size)
+    closed = _written(tables, group.files[0], work, folder)
+    if closed is None and not sum(counts):
+        return ()
     with Uploads(store, work.upload, pause=work.clock.sleep) as uploads:
-        for rows, tables in parts:
-            closed = _written(tables, group.files[0], work, folder)
-            if closed is not None or rows:
-                found.append(_uploaded(closed, rows, work, uploads))
-    if sum(file.record_count for file in found) != sum(counts):
-        raise AssertionError("the row counts of merged files differ from those of the old ones")
-    return tuple(found)
+        return (_uploaded(closed, sum(counts), work, uploads),)
 
 
 def _rows(one: Fetched) -> int:
@@ -168,7 +153,7 @@ def _in_order(
     """Yield the rows of files in order, as row groups of about `row_group_size`."""
     waiting: list[pa.Table] = []
     size = 0
-    for _first, table in _tables(files, schema, work):
+    for table in _tables(files, schema, work):
         waiting.append(table)
         size += table.nbytes
         if size >= row_group_size:
@@ -178,14 +163,8 @@ def _in_order(
         yield pa.concat_tables(waiting)
 
 
-def _tables(
-    files: Sequence[Fetched], schema: pa.Schema, work: Rewriting
-) -> Iterator[tuple[int, pa.Table]]:
-    """Yield all row groups of all files, each with the position of its first row.
-
-    Deleted rows are dropped and not counted.
-    """
-    first = 0
+def _tables(files: Sequence[Fetched], schema: pa.Schema, work: Rewriting) -> Iterator[pa.Table]:
+    """Yield all row groups of all files, without deleted rows."""
     for old, path, deleted in files:
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
             opened = TableFile(file, work.mapping, row_ids_of(old, work))
@@ -198,47 +177,7 @@ def _tables(
                 gone = marked(deleted, group.start, group.rows)
                 if gone.any():
                     table = table.filter(pa.array(~gone))
-                yield first, _fitted(table, schema)
-                first += table.num_rows
-
-
-def _sorted(
-    files: Sequence[Fetched],
-    schema: pa.Schema,
-    group: FileGroup,
-    work: Rewriting,
-    row_group_size: int,
-) -> Iterator[tuple[int, Iterator[pa.Table]]]:
-    """Yield the row count and the sorted rows of each new file; nulls sort last."""
-    names = [name for name in group.sorted_by if name in schema.names]
-    keys = pa.schema([schema.field(name) for name in names])
-    rows = sum(old.live_rows or 0 for old in group.files)
-    order = np.arange(rows)
-    if names:
-        whole = pa.concat_tables([table for _first, table in _tables(files, keys, work)])
-        by: Any = [(name, "ascending") for name in names]
-        order = np.asarray(pc.sort_indices(whole, sort_keys=by).to_numpy())
-    each = math.ceil(rows / group.outputs)
-    limit = max(1, row_group_size // SORTED_GROUPS)
-    for start in range(0, rows, each):
-        chosen = order[start : start + each]
-        yield len(chosen), _picked(_tables(files, schema, work), chosen, limit)
-
-
-def _picked(
-    tables: Iterator[tuple[int, pa.Table]], chosen: npt.NDArray[Any], limit: int
-) -> Iterator[pa.Table]:
-    """Yield the rows at the chosen positions, in that order."""
-    places = np.sort(chosen)
-    parts = []
-    for first, table in tables:
-        begin, end = np.searchsorted(places, [first, first + table.num_rows])
-        if begin < end:
-            parts.append(table.take(places[begin:end] - first))
-    table = pa.concat_tables(parts).take(np.searchsorted(places, chosen))
-    step = max(1, int(limit / max(1.0, table.nbytes / table.num_rows)))
-    for start in range(0, table.num_rows, step):
-        yield table.slice(start, step)
+                yield _fitted(table, schema)
 
 
 def _uploaded(

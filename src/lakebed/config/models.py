@@ -207,7 +207,6 @@ class Compact(Section):
     min_files: Annotated[Count, Field(ge=2)] = 4
     quiet_secs: SecondsOrZero = 600
     max_mb: Megabytes = 10_240
-    cluster_by: list[Text] = []
 
 
 class Sink(Section):

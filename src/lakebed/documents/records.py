@@ -331,14 +331,12 @@ class OldFile:
 class Rewrite:
     """Data files of one partition, and those that replace them with the remaining rows, in order.
 
-    A new file records its rows' origin, if known. With `sorted_by` rows are in another order, and
-    their origin is in the column `_file`.
+    A new file records its rows' origin, if known.
     """
 
     old: tuple[OldFile, ...]
     new: tuple[FinishedFile, ...] = ()
     """None if no row is left."""
-    sorted_by: tuple[str, ...] = ()
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     """The partition values of the old files if there is no new one."""
 

@@ -132,46 +132,6 @@ def test_files_of_another_pipeline_are_left_to_it(tmp_path):
     assert ours.amounts() == {"in_table": 15, "replaced": 15}
 
 
-def test_rows_are_sorted_into_several_files_that_a_filter_can_skip(tmp_path):
-    compact = {"cluster_by": ["user"], "min_files": 2}
-    desk = crowded(tmp_path, TOLD, files=0, compact=compact, file_size_mb=0.0055)
-    for number in range(16):
-        rows = [
-            {"id": 16 * place + number, "user": f"{16 * place + number:04}"} for place in range(100)
-        ]
-        desk.land(f"{number}.ndjson", *rows)
-        desk.ingest()
-    read_before = files_read(desk, "0700")
-    size_before = sum(read_before.values())
-    desk.tidy()
-    merge = entries(desk.table)[-1].rewrites[0]
-    assert merge.sorted_by == ("user",)
-    assert len(merge.new) > 4
-    users = [row["user"] for row in desk.rows()]
-    assert users == sorted(users)
-    assert len(users) == 1600
-    assert size_before >= 5 * sum(files_read(desk, "0700").values())
-    desk.take_back("7.ndjson")
-    assert len(desk.ids()) == 1500
-    assert desk.amounts()["retracted"] == 100
-
-
-def files_read(desk, user):
-    """Return the files, with their sizes, that a reader cannot rule out by their statistics."""
-    found = DeltaTable(str(desk.table)).get_add_actions(flatten=True)
-    return {
-        path: size
-        for path, size, low, high in zip(
-            *(
-                found.column(name).to_pylist()
-                for name in ("path", "size_bytes", "min.user", "max.user")
-            ),
-            strict=True,
-        )
-        if low <= user <= high
-    }
-
-
 def test_a_compaction_has_a_version_of_its_own(desk):
     """Readers that follow changes pass over a version without any as a whole."""
     desk.compact()

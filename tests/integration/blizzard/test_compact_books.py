@@ -2,24 +2,17 @@
 
 import json
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from tests.support.builders import entries
 from tests.support.compactions import crowded
-from tests.support.erasures import FIELDS
 from tests.support.promotions import ID, PRICE
 
-TOLD = {**FIELDS, "provenance": ["file", "line"]}
-KEPT_ORDER: tuple[dict[str, Any], dict[str, Any]] = (FIELDS, {})
-SORTED: tuple[dict[str, Any], dict[str, Any]] = (TOLD, {"cluster_by": ["user"]})
 
-
-@pytest.fixture(params=[KEPT_ORDER, SORTED], ids=["in order", "sorted"])
-def desk(tmp_path, request):
-    schema, compact = request.param
-    return crowded(tmp_path, schema, compact=compact)
+@pytest.fixture
+def desk(tmp_path):
+    return crowded(tmp_path)
 
 
 def origins(desk):
@@ -111,14 +104,3 @@ def test_a_column_is_promoted_in_a_compacted_file_and_back(tmp_path):
     }
     desk.take_back("1.ndjson", "6.ndjson")
     assert desk.ids() == [0, 2, 3, 4, 5, 7]
-
-
-@pytest.mark.parametrize("many", [False, True], ids=["one file", "several"])
-def test_sorted_rows_that_another_program_rewrote_are_still_taken_back(tmp_path, many):
-    desk = crowded(
-        tmp_path, TOLD, compact={"cluster_by": ["user"]}, file_size_mb=0.004 if many else 1
-    )
-    desk.tidy()
-    desk.optimize()
-    desk.take_back("2.ndjson")
-    assert desk.ids() == [0, 1, 2, 3, 6, 7, 8, 9]

@@ -32,13 +32,10 @@ OTHERS = [
 ]
 
 
-def mapped(
-    folder: Path, mode: str, fields: list[dict[str, Any]], *, by: tuple[str, ...] = ()
-) -> Crowded:
+def mapped(folder: Path, mode: str, fields: list[dict[str, Any]]) -> Crowded:
     """Return a table of another engine's with four small files of blizzard's."""
     declared = WITH_FILE if len(fields) > len(SAME) else DECLARED
-    compact = {"cluster_by": [*by]} if by else {}
-    desk = crowded(folder, declared, files=0, partition_by=DATED, compact=compact)
+    desk = crowded(folder, declared, files=0, partition_by=DATED)
     make_mapped(TableDirectory(desk.table), mode, fields, LISTED)
     for number in range(4):
         desk.land(f"date=2024-01-01/{number}.ndjson", {"id": number, "user": f"user-{number}"})
@@ -47,9 +44,8 @@ def mapped(
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
-@pytest.mark.parametrize("cluster_by", [(), ("user",)])
-def test_columns_that_have_other_names_in_files_keep_them(tmp_path, mode, cluster_by):
-    desk = mapped(tmp_path, mode, OTHERS, by=cluster_by)
+def test_columns_that_have_other_names_in_files_keep_them(tmp_path, mode):
+    desk = mapped(tmp_path, mode, OTHERS)
     before = in_files(desk)
     assert desk.tidy().failed == ()
     (path,) = desk.active

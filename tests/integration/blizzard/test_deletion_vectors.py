@@ -140,11 +140,7 @@ def test_an_erasure_also_clears_files_of_rows_that_were_deleted_before(desk: Cro
     assert (places["in_table"], places["retracted"], places["removed_by_others"]) == (2, 1, 5)
 
 
-@pytest.mark.parametrize("cluster_by", [[], ["user"]], ids=["in order", "sorted"])
-def test_a_compaction_leaves_deleted_rows_behind(desk: Crowded, cluster_by: list[str]) -> None:
-    desk.written["compact"]["cluster_by"] = cluster_by
-    provenance = {"provenance": ["file", "line"]} if cluster_by else {}
-    desk.configure({**FIELDS, **provenance})
+def test_a_compaction_leaves_deleted_rows_behind(desk: Crowded) -> None:
     for name in "def":
         first = 10 * "abcdef".index(name)
         desk.land(f"{name}.ndjson", *({"id": first + one, "user": "x"} for one in range(4)))

@@ -314,9 +314,8 @@ def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
 
 def _rewrite_lines(one: Rewrite) -> Iterator[Line]:
     """Yield superseded data files, each with its replacements."""
-    by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
-    many = f"{plural(len(one.old), 'data file')} with {plural(one.rows, 'row')}{by}"
-    yield f"  {one.old[0].path if len(one.old) == 1 and not by else many}"
+    many = f"{plural(len(one.old), 'data file')} with {plural(one.rows, 'row')}"
+    yield f"  {one.old[0].path if len(one.old) == 1 else many}"
     gone = f", {plural(one.left_out, 'row')} fewer" if one.left_out else ""
     yield from (f"    -> {file.filename}{gone}" for file in one.new)
     if not one.new:

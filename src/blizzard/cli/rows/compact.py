@@ -65,7 +65,7 @@ def compaction_document(settings: PipelineSettings, done: Compacted) -> dict[str
             {
                 "partition": dict(group.files[0].partition),
                 "files": len(group.files),
-                **picked(group, "into=outputs rows bytes=size sorted_by"),
+                **picked(group, "rows bytes=size"),
             }
             for group in done.found.groups
         ],
@@ -86,8 +86,7 @@ def _text(command: RewriteCommand, done: Compacted) -> Iterator[str]:
     else:
         files = plural(sum(len(one.files) for one in groups), "data file")
         size = in_words(sum(one.size for one in groups))
-        into = sum(one.outputs for one in groups)
-        yield f"{settings.name}: {files} ({size}) would become {into:,}"
+        yield f"{settings.name}: {files} ({size}) would become {len(groups):,}"
     yield from first([_group_line(one) for one in groups])
     yield from (f"  not compacted: {failed}" for failed in _failures(done))
     if done.conflict is not None:
@@ -115,6 +114,4 @@ def _why_nothing(settings: PipelineSettings, done: Compacted) -> str:
 
 def _group_line(one: MergeGroup) -> str:
     where = "/".join(f"{key}={value or ''}" for key, value in one.files[0].partition)
-    by = f", sorted by {', '.join(one.sorted_by)}" if one.sorted_by else ""
-    counts = f"{plural(len(one.files), 'file')} -> {one.outputs:,}, {in_words(one.size)}"
-    return f"{where or 'no partition'}: {counts}{by}"
+    return f"{where or 'no partition'}: {plural(len(one.files), 'file')}, {in_words(one.size)}"

@@ -127,7 +127,7 @@ INSIDE = {
     for section, keys in {
         "error_handling": "dlq_storage_options max_bad_records max_bad_ratio",
         "source": "records notifications",
-        "sink": "partition_by.prefix_template compact.cluster_by",
+        "sink": "partition_by.prefix_template",
         "schema": "infer hints ddl file coerce null_values",
         "schema.fields": "name type nullable fields items values format from coerce truncate "
         "null_values",

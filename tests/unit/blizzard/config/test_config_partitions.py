@@ -211,7 +211,6 @@ def test_a_column_that_is_faulty_itself_is_not_missed_elsewhere(
 ) -> None:
     given = minimal(
         sink__partition_by={"prefix_template": "date=%Y", "timestamp_field": "at"},
-        sink__compact={"cluster_by": ["at"]},
     )
     given["schema"] = {**schema, "provenance": ["file", "lin"]}
 
