@@ -99,10 +99,6 @@ class SourceMoved(ProtocolConflict, code="source_moved"):
     """A source is at another location than its journal says."""
 
 
-class SourceContested(LakeError, code="source_contested", whose=Whose.USER, retryable=True):
-    """Two pipelines of a table started to read the same folder at the same moment."""
-
-
 class SchemaConflict(ProtocolConflict, code="schema_conflict"):
     """The declared fields do not fit the table: every file with them would be held."""
 

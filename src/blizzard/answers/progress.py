@@ -36,7 +36,7 @@ from blizzard.model.stores import (
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.errors import JournalLost, LakeError, ProtocolConflict, SourceContested
+from lakebed.errors import JournalLost, LakeError, ProtocolConflict
 from lakebed.journal import JournalReader
 from lakebed.locations import written_out
 from lakebed.storage.store import Reader
@@ -160,7 +160,7 @@ class PipelineEvidence:
             require_handoff(self.store, self.settings.sink.handoff)
             self.check_schema()
             admit(self.history, source_uris_of(self.settings), self.log.knows_pipeline)
-        except (JournalLost, ProtocolConflict, SourceContested) as refusal:
+        except (JournalLost, ProtocolConflict) as refusal:
             return refusal
         return None
 

@@ -136,7 +136,7 @@ class Journal:
                 self._write(self._next("batch" if self.sequence >= 0 else "open"))
             # Record the new sources before checking for rivals: of two pipelines that claim the
             # same source at once, at least one checks after both have written.
-            refuse_rivals(self.ledger, self._unseen, unconfirmed(self.ledger))
+            refuse_rivals(self.ledger, self._unseen)
         except SourceTaken:
             self._withdraw_sources()
             raise

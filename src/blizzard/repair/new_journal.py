@@ -361,7 +361,7 @@ def _checked(source: SourceSettings, history: Ledger) -> tuple[str, str]:
         )
     others = {uri: name for uri, name in history.source_names.items() if name != source.name}
     refuse_other_names(path, {source.name: now}, others)
-    refuse_rivals(history, {source.name: now}, None)
+    refuse_rivals(history, {source.name: now})
     return before, now
 
 

@@ -13,7 +13,7 @@ from blizzard.cli.run.dry_run import explain
 from blizzard.journal.checkpoint import read_ledger
 from blizzard.journal.journal import Journal
 from lakebed.documents.entry import Entry
-from lakebed.errors import JournalLost, SourceContested, StoreUnavailable
+from lakebed.errors import JournalLost, StoreUnavailable
 from lakebed.layout import journal_entry
 from lakebed.storage.store import AlreadyThere, Created, Reader, Store
 from tests.support.builders import (
@@ -202,8 +202,6 @@ def journal_of(store: Store, who: Entry, hands: Hands | None = None) -> Journal:
 def opened(begin: Callable[[], object]) -> str:
     try:
         begin()
-    except SourceContested:
-        return "contested"
     except JournalLost:
         return "refused"
     return "goes on"
@@ -211,7 +209,7 @@ def opened(begin: Callable[[], object]) -> str:
 
 @pytest.mark.parametrize("reads", ["", "/before"], ids=["first starts", "b adds a source"])
 @pytest.mark.parametrize("ahead", [0, 60, -60], ids=["alike", "b's clock ahead", "b's behind"])
-def test_of_two_that_begin_to_read_a_folder_at_once_one_gives_way(tmp_path, ahead, reads):
+def test_of_two_that_begin_to_read_a_folder_at_once_one_goes_on_at_most(tmp_path, ahead, reads):
     """HOLES D19: in whatever order they look and write, and whatever their clocks say."""
     for number, mine in enumerate(combinations(range(6), 3)):
         root = tmp_path / str(number)
@@ -231,7 +229,6 @@ def test_of_two_that_begin_to_read_a_folder_at_once_one_gives_way(tmp_path, ahea
             actor.join()
         found = {name: actor.outcome for name, actor in actors.items()}
         assert list(found.values()).count("goes on") <= 1, (mine, found)
-        assert set(found.values()) != {"contested"}, (mine, found)
         for name in (name for name, outcome in found.items() if outcome == "refused"):
             known = read_ledger(local(root), name)
             assert "default" not in known.source_uris, "nothing is left of its wish"
