@@ -28,8 +28,6 @@ STAGING = "_staging"
 PENDING = f"{STAGING}/pending"
 HELD = f"{STAGING}/held"
 DISCARDED = f"{STAGING}/discarded"
-ADOPTION = f"{STAGING}/adopt"
-"""The footer cache of `penguin adopt`, until the table exists."""
 ADOPTION_STEP = "adopt"
 """The step in the commit metadata of an adoption."""
 DELTA_LOG = "_delta_log"
@@ -308,11 +306,6 @@ def repaired(version: int) -> TablePath:
 def log_version(version: int) -> TablePath:
     """Name a version of the Delta log."""
     return TablePath(f"{DELTA_LOG}/{version:020d}.json")
-
-
-def adoption_segment(run: str, number: int) -> TablePath:
-    """Name a segment of the footer cache of a run of `penguin adopt`."""
-    return TablePath(f"{ADOPTION}/{run}/{number:08d}.json.gz")
 
 
 def log_version_number(path: str) -> int | None:

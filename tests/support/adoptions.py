@@ -68,7 +68,6 @@ class ParquetFolder:
             wanted=AdoptOptions(**wanted),
             store=store or Store(str(self.root), StorageOptions()),
             clock=Clock(),
-            segment=2,
         )
 
     def look(self, **wanted: Any) -> Adoption:
@@ -76,10 +75,6 @@ class ParquetFolder:
 
     def adopt(self, store: Store | None = None, **wanted: Any) -> Adoption:
         return self.adopter(store, **wanted).adopt()
-
-    def state(self) -> list[Path]:
-        """Return what runs have kept."""
-        return sorted((self.root / "_staging").rglob("*.json.gz"))
 
 
 class Counting(Store):

@@ -8,22 +8,19 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from lakebed.deltalog.delta_types import DeltaSchema
-from lakebed.layout import ADOPTION, DELTA_LOG, NULL_FOLDER, OURS, STAGING, is_hidden, is_parquet
+from lakebed.layout import DELTA_LOG, NULL_FOLDER, OURS, STAGING, is_hidden, is_parquet
 from lakebed.listing.sort import CONTROL, ListingRules, NameFault, readable
 from lakebed.listing.watermark import ListingPlan, Range
-from lakebed.partition import INTEGER, is_date
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.store import Reader
 from penguin.foreign.rules import is_reserved, path_values, unusable
 from penguin.model.backlog import Candidate, ForeignFile, LeftOut
 from penguin.model.settings import FolderUnfit
-
-LONG_DIGITS = 18
-"""Integers of at most this many digits fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,18 +31,8 @@ class AdoptOptions:
     """In this order; None to take them from the folder names."""
     partition_types: Mapping[str, str] = field(default_factory=dict)
     """Delta types, by partition column."""
-    infer_types: bool = False
-    """Whether to infer date or long for partition columns whose values all parse as such."""
     skip_unreadable: bool = False
     """Whether to leave out files that cannot be read as Parquet."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileRecord:
-    """One file, and the verdict on its footer."""
-
-    found: Candidate
-    verdict: ForeignFile | LeftOut
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,52 +54,28 @@ class Survey:
     schemas: dict[str, SchemaUse] = field(default_factory=dict)
     keys: Counter[tuple[str, ...]] = field(default_factory=Counter)
     """Number of files by the partition columns of their folders."""
-    kinds: dict[str, set[str]] = field(default_factory=dict)
-    """By partition column, the non-string Delta types that all values parse as."""
     _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
-    def take(self, record: FileRecord) -> None:
-        """Add one file."""
-        self.files += 1
-        note(self._digest, record.found)
-        file = record.verdict
+    def take(self, found: Candidate, file: ForeignFile | LeftOut) -> None:
+        """Add one file, and the verdict on its footer."""
+        self.note(found)
         if isinstance(file, LeftOut):
             return
-        path, key = record.found.path, file.schema_key
-        first = SchemaUse(key=key, schema=file.schema, example=path)
-        self.schemas.setdefault(key, first).files += 1
-        try:
-            values = values_of(path.rpartition("/")[0])
-        except ValueError:
-            return  # Assembly reports it.
-        self.keys[tuple(values)] += 1
-        for name, value in values.items():
-            if value is not None:
-                kinds = _kinds_of(value)
-                self.kinds[name] = kinds & self.kinds.get(name, kinds)
+        first = SchemaUse(key=file.schema_key, schema=file.schema, example=found.path)
+        self.schemas.setdefault(file.schema_key, first).files += 1
+        with suppress(ValueError):  # Its add action reports it.
+            self.keys[tuple(values_of(found.path.rpartition("/")[0]))] += 1
+
+    def note(self, found: Candidate) -> None:
+        """Count a file, and add it to the digest."""
+        self.files += 1
+        facts = found.facts
+        text = f"{facts.path}\0{facts.size}\0{facts.etag}\0{facts.modified.isoformat()}\0"
+        self._digest.update(text.encode("utf-8", "surrogateescape"))
 
     def digest(self) -> str:
         """Return a digest of all files, by their names and contents."""
         return self._digest.hexdigest()
-
-    def inferred(self, name: str) -> str | None:
-        """Return the Delta type that all values of a partition column parse as; None for string."""
-        return min(self.kinds.get(name, ()), default=None)
-
-
-def _kinds_of(value: str) -> set[str]:
-    """Return the non-string Delta types that a partition value parses as."""
-    kinds = {"date"} if is_date(value) else set()
-    if INTEGER.fullmatch(value) and len(value) <= LONG_DIGITS:
-        kinds.add("long")
-    return kinds
-
-
-def note(digest: "hashlib._Hash", found: Candidate) -> None:
-    """Add a file to a digest of all files."""
-    facts = found.facts
-    text = f"{facts.path}\0{facts.size}\0{facts.etag}\0{facts.modified.isoformat()}\0"
-    digest.update(text.encode("utf-8", "surrogateescape"))
 
 
 @lru_cache(maxsize=4096)
@@ -132,19 +95,12 @@ def values_of(folder: str) -> dict[str, str | None]:
 
 
 NOT_PARQUET = "not_parquet"
-SAME_FILE = "same_file"
 HUDI = ".hoodie"
 ICEBERG = re.compile(r"(?:^|/)metadata/[^/]+\.metadata\.json")
 WHY_NOT_PARQUET = (
     "its name does not end in .parquet, so it is not taken for data; rename or move it, or leave "
     "such files out with --skip-unreadable"
 )
-
-WHY_SAME_FILE = (
-    "it is a hard link to {}, whose rows would be in the table twice; remove one of the two names, "
-    "or leave the second one out with --skip-unreadable"
-)
-
 
 WHOLE = ListingPlan(ranges=lambda folder: [Range(prefix=folder)])
 
@@ -163,14 +119,11 @@ class AdoptedFolder:
     def files(self) -> Iterator[Candidate]:
         """Yield the data files in the order of their paths; raise if the listing fails."""
         self.hidden, self.troubles = {}, {}
-        linked: dict[tuple[int, int], str] = {}
         guide = ListingRules(skip=self._passes, enters=self._enters, lists=_may_be_data)
         for facts in self.lister.files(self.store, WHOLE, guide):
             if CONTROL.search(facts.path):
                 self._passes(readable(facts.path), NameFault.NAME)
-            elif self._is_data(facts.path, empty=facts.size == 0) and not self._is_link(
-                facts.path, linked
-            ):
+            elif self._is_data(facts.path, empty=facts.size == 0):
                 yield Candidate(facts=facts)
 
     def _is_data(self, path: str, *, empty: bool) -> bool:
@@ -189,26 +142,10 @@ class AdoptedFolder:
         if empty:
             self.hidden[path] = None  # In a bucket, such an object marks a folder.
             return False
-        self._leave_out(path, NOT_PARQUET, WHY_NOT_PARQUET)
+        self.troubles[path] = LeftOut(
+            path=path, code=NOT_PARQUET, reason=WHY_NOT_PARQUET, skippable=True
+        )
         return False
-
-    def _leave_out(self, path: str, code: str, reason: str) -> None:
-        self.troubles[path] = LeftOut(path=path, code=code, reason=reason, skippable=True)
-
-    def _is_link(self, path: str, linked: dict[tuple[int, int], str]) -> bool:
-        """Whether a name is a hard link to an earlier file, whose rows would be added twice."""
-        if self.store.local_root is None:
-            return False
-        try:
-            found = (self.store.local_root / path).stat()
-        except OSError:
-            return False  # Reading the footer reports the error.
-        if found.st_nlink == 1:
-            return False
-        first = linked.setdefault((found.st_dev, found.st_ino), path)
-        if first != path:
-            self._leave_out(path, SAME_FILE, WHY_SAME_FILE.format(first))
-        return first != path
 
     def _enters(self, folder: str) -> bool:
         if not is_hidden(folder.rpartition("/")[2]):
@@ -228,7 +165,7 @@ class AdoptedFolder:
             raise _another_table(self.store, above, "a Hudi table")
         if last == DELTA_LOG and above:
             raise _another_table(self.store, above, "a Delta table")
-        if name not in (f"{STAGING}/", ADOPTION, f"{DELTA_LOG}/"):
+        if name not in (f"{STAGING}/", f"{DELTA_LOG}/"):
             self.hidden[name] = None
 
     def _passes(self, name: str, fault: NameFault) -> None:

@@ -1,21 +1,13 @@
-"""The schema of an adopted table, and the cache of footers.
+"""The schema of an adopted table.
 
 No value is cast: a column gets a type as which every reader can read all files, by the rules for
 schema changes. The most frequent schema comes first, so that contradictions name the fewest files.
-
-Each run writes cache segments in the order of file names and never changes one. The next run merges
-the segments of all runs with its listing, one segment of each in memory, and reads only footers of
-new or changed files. Losing a segment costs only time.
 """
 
-import gzip
-import heapq
+import hashlib
 import json
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from lakebed.columns.column_mapping import DeltaType, FieldPath, rebuilt, types_within
 from lakebed.deltalog.delta_types import (
@@ -31,17 +23,10 @@ from lakebed.deltalog.delta_types import (
     struct_of,
     why_no_table,
 )
-from lakebed.documents.records import ColumnStatistics
-from lakebed.errors import DocumentUnreadable, ObjectMissing
-from lakebed.layout import ADOPTION, adoption_segment
 from lakebed.partition import PARTITION_TYPES
-from lakebed.storage.objects import ahead
-from lakebed.storage.options import ObjectFacts
-from lakebed.storage.store import Reader, Store
 from lakebed.types import Evolution
-from penguin.adopt.folder import AdoptOptions, FileRecord, SchemaUse, Survey
+from penguin.adopt.folder import AdoptOptions, SchemaUse, Survey
 from penguin.foreign.rules import as_the_table_sees_it, why_no_partitions
-from penguin.model.backlog import Candidate, ForeignFile, LeftOut
 from penguin.model.commit import EntryRefused
 from penguin.model.settings import FolderUnfit, TableSettings
 from penguin.plan import evolution, stats
@@ -80,7 +65,7 @@ def new_table(survey: Survey, wanted: AdoptOptions, settings: TableSettings) -> 
     """
     uses = sorted(survey.schemas.values(), key=lambda use: (-use.files, use.example))
     names = _partition_columns(survey, wanted)
-    apart = [_partition_field(name, uses, survey, wanted) for name in names]
+    apart = [_partition_field(name, uses, wanted) for name in names]
     seen = {use.key: as_the_table_sees_it(use.schema, {}, None, names) for use in uses}
     # A table cannot begin with files that have only partition columns, but it can hold them.
     uses.sort(key=lambda use: not seen[use.key]["fields"])
@@ -133,16 +118,12 @@ def _partition_columns(survey: Survey, wanted: AdoptOptions) -> tuple[str, ...]:
     return names
 
 
-def _partition_field(
-    name: str, uses: Sequence[SchemaUse], survey: Survey, wanted: AdoptOptions
-) -> DeltaField:
+def _partition_field(name: str, uses: Sequence[SchemaUse], wanted: AdoptOptions) -> DeltaField:
     kind = wanted.partition_types.get(name)
     inside = (by_name(use.schema).get(name) for use in uses)
     held = next((one["type"] for one in inside if one is not None), None)
     if kind is None and isinstance(held, str) and held in PARTITIONS:
         kind = held
-    if kind is None and wanted.infer_types:
-        kind = survey.inferred(name)
     return nullable_field(name, kind or "string")
 
 
@@ -175,137 +156,6 @@ def _few_bounds(facts: TableFacts, settings: TableSettings) -> TableFacts:
     return replace(facts, configuration={**facts.configuration, **named})
 
 
-FORMAT = 1
-FILES_PER_SEGMENT = 1000
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
-
-Line = list[Any]
-
-
-@dataclass(slots=True)
-class SegmentWriter:
-    """Writes the cached footers of one run in segments."""
-
-    store: Store
-    run: str
-    size: int = FILES_PER_SEGMENT
-    _number: int = 0
-    _records: list[FileRecord] = field(default_factory=list)
-
-    def add(self, record: FileRecord) -> None:
-        """Add a file; write a segment when it is full."""
-        self._records.append(record)
-        if len(self._records) >= self.size:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the buffered records."""
-        if self._records:
-            self.store.replace(adoption_segment(self.run, self._number), encode(self._records))
-            self._number, self._records = self._number + 1, []
-
-
-@dataclass(slots=True)
-class KnownFiles:
-    """The cached footers of all runs; query them in the order of file names."""
-
-    stores: Sequence[Reader]
-    _records: Iterator[FileRecord] = field(init=False)
-    _next: FileRecord | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        runs = [_records(store, run) for store in self.stores for run in _runs(store)]
-        self._records = heapq.merge(*runs, key=lambda record: record.found.path)
-        self._next = next(self._records, None)
-
-    def of(self, one: Candidate) -> FileRecord | None:
-        """Return the cached record of exactly this content; None without one."""
-        known = None
-        while self._next is not None and self._next.found.path <= one.path:
-            if self._next.found.path == one.path and self._next.found.is_same(one):
-                known = self._next
-            self._next = next(self._records, None)
-        return known
-
-
-def delete_state(store: Store) -> None:
-    """Delete the cache of all runs."""
-    for run in _runs(store):
-        paths = [facts.path for facts in store.level(run)[1]]
-        for _ in ahead(store.delete, paths):
-            pass
-
-
-def encode(records: Sequence[FileRecord]) -> bytes:
-    """Encode a cache segment."""
-    schemas: dict[str, int] = {}
-    files = [_line(record, schemas) for record in records]
-    body = {"format": FORMAT, "schemas": list(schemas), "files": files}
-    return gzip.compress(json.dumps(body, separators=(",", ":")).encode(), 1, mtime=0)
-
-
-def decode(body: bytes, path: str) -> list[FileRecord]:
-    """Decode a cache segment."""
-    try:
-        found = json.loads(gzip.decompress(body))
-        if found["format"] != FORMAT:
-            raise ValueError("it has another format")
-        schemas = [(key, json.loads(key)) for key in found["schemas"]]
-        return [_record(line, schemas) for line in found["files"]]
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, IndexError) as cause:
-        raise DocumentUnreadable(
-            "the footer cache of an earlier run cannot be read; delete it, and the files are "
-            "inspected again",
-            path=path,
-        ) from cause
-
-
 def schema_key(schema: DeltaSchema) -> str:
     """Return a key that equal schemas share."""
-    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
-
-
-def _runs(store: Reader) -> list[str]:
-    return sorted(name.rstrip("/") for name in store.folders(ADOPTION))
-
-
-def _records(store: Reader, run: str) -> Iterator[FileRecord]:
-    for facts in sorted(store.level(run)[1], key=lambda one: one.path):
-        body = store.get(facts.path)
-        if body is None:
-            raise ObjectMissing(
-                "the footer cache of an earlier run is gone", path=store.describe(facts.path)
-            )
-        yield from decode(body, store.describe(facts.path))
-
-
-def _line(record: FileRecord, schemas: dict[str, int]) -> Line:
-    facts = record.found.facts
-    modified = (facts.modified - EPOCH) // MICROSECOND
-    head: Line = [facts.path, facts.size, facts.etag, modified]
-    file = record.verdict
-    if isinstance(file, LeftOut):
-        return [*head, None, file.code, file.reason, file.skippable]
-    place = schemas.setdefault(file.schema_key, len(schemas))
-    columns = {
-        name: [one.null_count, one.minimum, one.maximum] for name, one in file.statistics.items()
-    }
-    return [*head, file.rows, place, columns]
-
-
-def _record(line: Line, schemas: Sequence[tuple[str, DeltaSchema]]) -> FileRecord:
-    path, size, etag, modified, rows, *rest = line
-    at = EPOCH + modified * MICROSECOND
-    found = Candidate(facts=ObjectFacts(path=path, size=size, etag=etag, modified=at))
-    if rows is None:
-        code, reason, skippable = rest
-        return FileRecord(found, LeftOut(path=path, code=code, reason=reason, skippable=skippable))
-    place, columns = rest
-    key, schema = schemas[place]
-    statistics = {
-        name: ColumnStatistics(null_count=nulls, minimum=low, maximum=high)
-        for name, (nulls, low, high) in columns.items()
-    }
-    file = ForeignFile(found=found, rows=rows, schema=schema, statistics=statistics, schema_key=key)
-    return FileRecord(found, file)
+    return hashlib.sha256(json.dumps(schema).encode()).hexdigest()

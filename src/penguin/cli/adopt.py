@@ -27,7 +27,6 @@ def adopt(
     call: TableCall,
     uri: str,
     partition_by: str | None = None,
-    infer_types: bool = False,
     skip_unreadable: bool = False,
     sure: Confirmed = False,
 ) -> None:
@@ -39,7 +38,6 @@ def adopt(
     Args:
         uri URI: The folder of Parquet files.
         partition_by COLUMNS: Partition columns and types, such as 'date:date,region:string'.
-        infer_types: Give partition columns the type date or long if all of their values are such.
         skip_unreadable: Leave out files that cannot be read as Parquet.
     """
     try:
@@ -59,7 +57,6 @@ def adopt(
     wanted = AdoptOptions(
         partition_columns=None if columns is None else columns.names,
         partition_types={} if columns is None else columns.types,
-        infer_types=infer_types,
         skip_unreadable=skip_unreadable,
     )
     with call.store(settings) as store:
@@ -89,7 +86,7 @@ def _document(uri: str, found: Adoption) -> dict[str, object]:
         **picked(found, "before version files=totals.files rows=totals.rows bytes=totals.bytes"),
         "columns": columns,
         "partition_columns": partition_columns,
-        **picked(found, "footers_read empty_files=totals.empty_files hidden"),
+        **picked(found, "empty_files=totals.empty_files hidden"),
         "skipped": [picked(one, LEFT_OUT) for one in found.skipped],
         "refused": [picked(one, LEFT_OUT) for one in found.troubles],
         "checkpoint_error": found.checkpoint_error,
@@ -162,7 +159,7 @@ class PartitionColumns:
 
 
 def parse_partition_columns(text: str) -> PartitionColumns:
-    """Parse `date:date,region:string`; a column without a type is inferred or a string.
+    """Parse `date:date,region:string`; a column without a type is that of the files, or a string.
 
     A ValueError says what is wrong.
     """

@@ -15,7 +15,7 @@ from tests.support.readers import ids
 
 KEYS = [
     *("table_uri", "done", "before", "version", "files", "rows", "bytes", "columns"),
-    *("partition_columns", "footers_read", "empty_files", "hidden", "skipped", "refused"),
+    *("partition_columns", "empty_files", "hidden", "skipped", "refused"),
     "checkpoint_error",
 ]
 
@@ -48,7 +48,6 @@ def test_without_yes_it_shows_what_would_be_done(folder):
     assert "partitions: date string" in done.stdout
     assert done.stderr == "add --yes to do it\n"
     assert not (folder.root / "_delta_log").exists()
-    assert folder.state() == []
 
 
 def test_with_yes_it_is_done_and_done_again_it_says_so(folder):
@@ -70,14 +69,16 @@ def test_its_json_keeps_its_keys(folder):
     assert list(found) == KEYS
     assert [*found["refused"][0]] == ["file", "code", "reason"]
     assert (found["done"], found["refused"][0]["file"]) == (False, "junk.parquet")
-    done = penguin(folder.root, "--output", "json", "--yes", "--skip-unreadable", "--infer-types")
+    done = penguin(
+        folder.root, "--output", "json", "--yes", "--skip-unreadable", "--partition-by", "date:date"
+    )
     found = answer(done)
     assert done.exit_code == 0
     assert (found["done"], found["version"], found["files"]) == (True, 0, 2)
     assert found["partition_columns"] == {"date": "date"}
     assert found["hidden"] == ["_SUCCESS"]
     assert found["skipped"][0]["file"] == "junk.parquet"
-    assert (found["footers_read"], done.stderr) == (0, "")
+    assert done.stderr == ""
 
 
 def test_what_is_in_the_way_is_printed_by_name(folder):

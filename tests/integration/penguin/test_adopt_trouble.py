@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakebed.errors import DocumentUnreadable
 from penguin.model.settings import FolderUnfit
 from tests.support.adoptions import ParquetFolder, in_the_way
 from tests.support.foreign import Directory
@@ -190,22 +189,3 @@ def test_what_is_left_out_is_not_forgotten(folder):
     run = Directory(folder.root).penguin(file_pattern="*.parquet").drain().run
     assert ids(folder.root) == [1, 2]
     assert run.totals.commits == 0
-
-
-def test_damaged_notes_of_an_earlier_run_are_named(folder):
-    folder.junk("junk.parquet")
-    folder.adopt()
-    note = folder.state()[0]
-    note.write_bytes(b"damaged")
-    with pytest.raises(DocumentUnreadable, match="delete it") as trouble:
-        folder.adopt()
-    assert note.name in str(trouble.value)
-    note.unlink()
-    assert in_the_way(folder.adopt()) == {"junk.parquet": "file_unfit"}
-
-
-def test_a_hard_link_is_no_second_file(folder):
-    (folder.root / "c.parquet").hardlink_to(folder.root / "a.parquet")
-    assert refused(folder) == {"c.parquet": "same_file"}
-    assert folder.adopt(skip_unreadable=True).totals.rows == 2
-    assert ids(folder.root) == [1, 2]
