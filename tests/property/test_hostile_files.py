@@ -37,7 +37,7 @@ from lakebed.telemetry.events import FaultFound
 from lakebed.telemetry.logs import LONGEST_TEXT, log_events
 from lakebed.types import LogFormat, LogLevel
 from penguin.delta.restore import find_restore
-from penguin.foreign.footer import TRIAL, FooterProcess, read_footer
+from penguin.foreign.footer import TRIAL, FooterTrial, read_footer
 from tests.support.bombs import PARQUET
 from tests.support.builders import Bench, ndjson, no_options, pipeline_settings, put, rows
 from tests.support.foreign import Directory
@@ -279,20 +279,12 @@ def _each_byte_changed(body: bytearray, start: int) -> Iterator[bytearray]:
             yield changed_there
 
 
-def test_a_trial_that_never_answers_is_ended(tmp_path: Path):
-    program = tmp_path / "silent.py"
-    program.write_text("import time\ntime.sleep(1000)\n")
-    silent = FooterProcess(sys.executable, str(program), patience=0.1)
-    assert not silent.survives(b"footer")
-    silent.close()
-
-
 def test_a_trial_that_is_ended_from_outside_says_nothing_of_the_file(tmp_path: Path):
     """HOLES L28: the system ends processes when it has no memory left."""
     program = tmp_path / "killed.py"
     program.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     with pytest.raises(MemoryError):
-        FooterProcess(sys.executable, str(program)).survives(b"footer")
+        FooterTrial(sys.executable, str(program)).survives(b"footer")
 
 
 def test_a_checkpoint_that_refers_to_itself_is_read_once(tmp_path: Path):

@@ -57,5 +57,5 @@ def test_the_security_rules_are_on():
 
 def test_no_process_of_ours_searches_the_working_directory():
     """HOLES W27."""
-    assert "-P" in TRIAL._command
+    assert "-P" in TRIAL.command
     assert '"spark.executorEnv.PYTHONSAFEPATH": "1"' in Path(session.__file__).read_text()

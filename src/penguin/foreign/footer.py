@@ -12,17 +12,13 @@ import atexit
 import base64
 import binascii
 import contextlib
-import re
-import select
 import signal
 import subprocess
 import sys
 import threading
-import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Protocol
+from typing import IO, Any, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,8 +58,6 @@ PLAIN: Mapping[pa.DataType, str] = {
 }
 ARROW_SCHEMA = b"ARROW:schema"
 """The key of the writer's own types; some readers use them instead of the file's."""
-NO_OFFSET = frozenset({"+00:00", "-00:00"})
-ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_/+-]+")
 LEGACY_TIMESTAMP = "INT96"
 
 
@@ -114,15 +108,11 @@ def _check_stored(arrow: pa.DataType) -> None:
             "type date64: polars reads it as a timestamp, and Delta as a date; write the file "
             "with date32"
         )
-    if pa.types.is_map(arrow) and arrow.keys_sorted:
+    offset = pa.types.is_timestamp(arrow) and (arrow.tz or "").startswith(("+", "-"))
+    if offset and arrow.tz not in ("+00:00", "-00:00"):
         raise BadType(
-            f"type {arrow}: deltalake cannot read a map whose keys are marked as sorted; write "
-            "the file without that mark"
-        )
-    if pa.types.is_timestamp(arrow) and arrow.tz is not None and not _is_zone(arrow.tz):
-        raise BadType(
-            f"type {arrow}: polars cannot read a time zone that is an offset, or that is not in "
-            "the time zone database; write the file with UTC"
+            f"type {arrow}: polars cannot read a time zone that is an offset; write the file with "
+            "UTC"
         )
     for index in range(arrow.num_fields if pa.types.is_nested(arrow) else 0):
         inner = arrow.field(index)
@@ -130,19 +120,6 @@ def _check_stored(arrow: pa.DataType) -> None:
             _check_stored(inner.type)
         except BadType as reason:
             raise BadType(f"{readable(inner.name)}: {reason}") from None
-
-
-def _is_zone(zone: str) -> bool:
-    """Whether every reader knows a time zone: a known name or UTC."""
-    names = _zones()
-    known = ZONE_NAME.fullmatch(zone) and (not names or zone.casefold() in names)
-    return zone in NO_OFFSET or bool(known)
-
-
-@cache
-def _zones() -> frozenset[str]:
-    """Return the names of time zones; empty if this machine has no database of them."""
-    return frozenset(name.casefold() for name in zoneinfo.available_timezones())
 
 
 class _FooterWalk:
@@ -298,79 +275,60 @@ def _end_of_data(metadata: pq.FileMetaData) -> int:
     return end
 
 
-PATIENCE_SECS = 60.0
 LENGTH_BYTES = 4
 SURVIVED = b"+"
-DYING_SECS = 5.0
-"""A crash may write a core dump first."""
-CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 
-class FooterProcess:
+class FooterTrial:
     """A process that reads the footers it is sent; if it dies, the next question starts another."""
 
-    def __init__(self, *command: str, patience: float = PATIENCE_SECS) -> None:
-        self._command = command
-        self._patience = patience
+    def __init__(self, *command: str) -> None:
+        self.command = command
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def survives(self, footer: bytes) -> bool:
         """Whether a process that reads this footer survives, accepting it or not.
 
-        A process ended from outside says nothing about the footer. That raises MemoryError, since
-        the system does so when it runs out of memory.
+        Being killed says nothing about the footer: MemoryError, since the system does so when it
+        runs out of memory.
         """
         with self._lock:
             if self._process is None:
                 self._process = subprocess.Popen(  # noqa: S603 - our own program, nothing of the file's
-                    self._command,
+                    self.command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                 )
-            answer = self._answer(self._process, footer)
-            if answer == SURVIVED:
+            question, answer = cast("IO[bytes]", self._process.stdin), self._process.stdout
+            # A broken pipe: it died before it had read everything.
+            with contextlib.suppress(BrokenPipeError):
+                question.write(len(footer).to_bytes(LENGTH_BYTES, "little") + footer)
+                question.flush()
+            if answer is not None and answer.read(1) == SURVIVED:
                 return True
-            silent = answer is None
-            code = self._end(self._process, at_once=silent)
-            if silent or -code in CRASHES:
-                return False
-            raise MemoryError("the process that tries Parquet footers was ended")
+            if self._end() == -signal.SIGKILL:
+                raise MemoryError("the process that tries Parquet footers was ended")
+            return False
 
     def close(self) -> None:
         """End the process."""
         with self._lock:
-            if self._process is not None:
-                self._end(self._process, at_once=True)
+            self._end()
 
-    def _answer(self, process: "subprocess.Popen[bytes]", footer: bytes) -> bytes | None:
-        """Return its answer, empty if it died; None on timeout."""
-        if process.stdin is None or process.stdout is None:
-            raise AssertionError("the process has pipes")
-        # A broken pipe: it died before it had read everything.
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(len(footer).to_bytes(LENGTH_BYTES, "little") + footer)
-            process.stdin.flush()
-        in_time = select.select([process.stdout], [], [], self._patience)[0]
-        return process.stdout.read(1) if in_time else None
-
-    def _end(self, process: "subprocess.Popen[bytes]", *, at_once: bool) -> int:
-        """End the process if it still runs; return its exit code."""
-        self._process = None
-        if not at_once:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(DYING_SECS)
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):  # Unsent bytes are lost.
-                    pipe.close()
-        return process.wait()
+    def _end(self) -> int:
+        """Let the process end, which it does without further questions; return its exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        with contextlib.suppress(BrokenPipeError):  # Unsent bytes are lost.
+            process.communicate()
+        return process.returncode
 
 
 # Without the working directory on its path: a module there may have a library's name.
-TRIAL = FooterProcess(sys.executable, "-P", "-m", "penguin.foreign.footer")
+TRIAL = FooterTrial(sys.executable, "-P", "-m", "penguin.foreign.footer")
 """Shared by all tables; started by the first question and ended with the program."""
 atexit.register(TRIAL.close)
 
