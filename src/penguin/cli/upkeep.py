@@ -13,7 +13,7 @@ from lakebed.errors import LakeError
 from lakebed.layout import file_name, log_version
 from lakebed.storage.remote import local_path
 from lakebed.terminal.call import FAILED, USAGE, Confirmed, refuse
-from lakebed.terminal.console import FEW, Verbatim, first, more, picked, second
+from lakebed.terminal.console import FEW, Verbatim, first, more, picked
 from lakebed.units import in_words, parse_span, plural, typable
 from penguin.cli.app import TableCall, document_of
 from penguin.model.settings import TableMissing, TableSettings
@@ -36,13 +36,12 @@ WHY_KEPT = {
 
 
 NO_TABLE = {
-    **dict.fromkeys(("version", "versions", "cutoff", "oldest", "newest", "kept", "error")),
+    **dict.fromkeys(("version", "cutoff", "kept", "error")),
     "files": 0,
     "bytes": 0,
     "some": (),
     "failed": 0,
     "spared": 0,
-    "recorded": False,
 }
 """The report if there is no table yet."""
 
@@ -100,12 +99,7 @@ def _vacuum_text(table: TableSettings, found: VacuumReport | None, *, sure: bool
         yield f"{table.name}: {amount} could be deleted; add --yes to do it"
     else:
         yield f"{table.name}: there is nothing to delete"
-    stay = plural(found.versions, "version stays", "versions stay")
-    yield f"  {stay} readable, back to {second(found.readable_since)} UTC"
     if found.files:
-        oldest, newest = second(found.oldest), second(found.newest)
-        when = f"at {newest}" if oldest == newest else f"between {oldest} and {newest}"
-        yield f"  last modified {when} UTC"
         yield from first(found.some, len(found.some))
         if found.files > len(found.some):
             yield f"  ... and {found.files - len(found.some):,} more"

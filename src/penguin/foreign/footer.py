@@ -108,8 +108,8 @@ def _check_stored(arrow: pa.DataType) -> None:
             "type date64: polars reads it as a timestamp, and Delta as a date; write the file "
             "with date32"
         )
-    offset = pa.types.is_timestamp(arrow) and (arrow.tz or "").startswith(("+", "-"))
-    if offset and arrow.tz not in ("+00:00", "-00:00"):
+    zone = arrow.tz or "" if pa.types.is_timestamp(arrow) else ""
+    if zone.startswith(("+", "-")) and zone[1:] != "00:00":
         raise BadType(
             f"type {arrow}: polars cannot read a time zone that is an offset; write the file with "
             "UTC"

@@ -5,7 +5,7 @@ and so is the log: a file that came or went meanwhile is not missing.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -20,12 +20,15 @@ from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader
 from penguin.backlog.journals import all_journals
 from penguin.foreign.rules import may_be_entered
-from penguin.upkeep.log_needs import SizedNames, ignore, list_data
+from penguin.upkeep.log_needs import ignore, list_data
 
 
-def list_all(store: Reader) -> SizedNames:
-    """List every object that may be a data file; hidden folders in the root are not entered."""
-    return SizedNames(list_data(store, _may_hold_data, ignore))
+def list_all(store: Reader) -> dict[str, int]:
+    """Return the size of every object that may be a data file.
+
+    Hidden folders in the root are not entered.
+    """
+    return {facts.path: facts.size for facts in list_data(store, _may_hold_data, ignore)}
 
 
 def _may_hold_data(folder: str) -> bool:
@@ -191,14 +194,14 @@ def check(store: Reader) -> Checked:
     )
 
 
-def _trouble(action: FileAction, listed: SizedNames) -> FsckFault | None:
-    size = listed.size(action.path)
+def _trouble(action: FileAction, listed: Mapping[str, int]) -> FsckFault | None:
+    size = listed.get(action.path)
     if size is None:
         return FsckFault.MISSING
     if action.size is not None and size != action.size:
         return FsckFault.SIZE
     others = [path for path in action.files if path != action.path and not is_elsewhere(path)]
-    return FsckFault.VECTOR if any(listed.size(path) is None for path in others) else None
+    return FsckFault.VECTOR if any(listed.get(path) is None for path in others) else None
 
 
 def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
@@ -207,9 +210,9 @@ def _still_damaged(store: Reader, suspects: list[FileAction]) -> list[Damaged]:
     if len(paths) > MOST_HEADS:
         again = list_all(store)
     else:
-        again = SizedNames(found for _, found in ahead(store.head, paths) if found is not None)
+        again = {path: found.size for path, found in ahead(store.head, paths) if found is not None}
     return [
-        Damaged(trouble=trouble, action=suspect, found=again.size(suspect.path))
+        Damaged(trouble=trouble, action=suspect, found=again.get(suspect.path))
         for suspect in suspects
         if (trouble := _trouble(suspect, again)) is not None
     ]

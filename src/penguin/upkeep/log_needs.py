@@ -6,13 +6,9 @@ store's time of its version or the removal's own timestamp, whichever is later. 
 gone, only the removal in a checkpoint counts; but then no earlier version is readable either.
 """
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from lakebed import layout
 from lakebed.deltalog.actions import FileAction, FileKey, LogActions
@@ -29,53 +25,6 @@ from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader
 from penguin.backlog.journals import all_journals
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-
-class NameSet:
-    """A compact set of names: all adds first, then lookups."""
-
-    def __init__(self) -> None:
-        self._hashes = array("q")
-        self._sorted: npt.NDArray[np.int64] | None = None
-
-    def __len__(self) -> int:
-        """Return the number of added names, duplicates included."""
-        return len(self._hashes)
-
-    def add(self, names: Iterable[str]) -> None:
-        """Add names."""
-        self._hashes.extend(map(hash, names))
-        self._sorted = None
-
-    def __contains__(self, name: str) -> bool:
-        """Whether a name was added."""
-        if self._sorted is None:
-            self._sorted = np.sort(np.array(self._hashes, dtype=np.int64))
-        place = int(np.searchsorted(self._sorted, hash(name)))
-        return place < len(self._sorted) and bool(self._sorted[place] == hash(name))
-
-
-class SizedNames:
-    """A compact map from object names to sizes."""
-
-    def __init__(self, found: Iterable[ObjectFacts]) -> None:
-        names, sizes = array("q"), array("q")
-        for facts in found:
-            names.append(hash(facts.path))
-            sizes.append(facts.size)
-        order = np.argsort(np.array(names, dtype=np.int64))
-        self._names = np.array(names, dtype=np.int64)[order]
-        self._sizes = np.array(sizes, dtype=np.int64)[order]
-
-    def size(self, path: str) -> int | None:
-        """Return the size of an object; None if it was not listed."""
-        place = int(np.searchsorted(self._names, hash(path)))
-        if place == len(self._names) or self._names[place] != hash(path):
-            return None
-        return int(self._sizes[place])
 
 
 def list_data(store: Reader, enters: Callable[[str], bool], odd: Odd) -> Iterator[ObjectFacts]:
@@ -100,18 +49,14 @@ class LogNeeds:
     """The files that a log needs."""
 
     version: int
-    kept: NameSet
+    kept: set[str]
     """Files that a needed version refers to: data, deletion vectors, change data."""
-    removed: NameSet
+    removed: set[str]
     """Files that were removed before the cutoff, as far as the log still says so."""
     transactions: Mapping[str, int]
     """The transactions of pipelines and of held files."""
     begins: datetime | None
     """The store's time of the oldest version; None if the log begins with version 0."""
-    versions: int = 0
-    """The number of needed versions."""
-    readable_since: datetime
-    """The cutoff, or the time of the first version if that is later."""
 
 
 def refuse_unknown(table: Snapshot) -> None:
@@ -157,10 +102,7 @@ def read_needs(store: Reader, cutoff: datetime, *, whole: bool = False) -> LogNe
         kept=reading.kept,
         removed=reading.removed,
         transactions=reading.transactions,
-        readable_since=max(cutoff, listed[oldest].modified) if oldest in listed else cutoff,
         begins=None if oldest == 0 or oldest not in listed else listed[oldest].modified,
-        # The version before the window was the newest at the cutoff, if there is one.
-        versions=tail.version - window + (2 if window > oldest else 1),
     )
 
 
@@ -172,8 +114,8 @@ class _Reading:
     cutoff_ms: int
     window: int
     """The first version since the cutoff."""
-    kept: NameSet = field(default_factory=NameSet)
-    removed: NameSet = field(default_factory=NameSet)
+    kept: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
     transactions: dict[str, int] = field(default_factory=dict)
     _state: dict[FileKey, FileAction] = field(default_factory=dict)
     """The last action of each file in the versions after the checkpoint."""
@@ -191,7 +133,7 @@ class _Reading:
         else:
             self._sort_removed(actions.removes)
             if actions.changes:
-                self.removed.add(actions.changes)
+                self.removed.update(actions.changes)
 
     def take_checkpoint(self, files: Iterable[FileAction], *, complete: bool) -> None:
         for action in files:
@@ -222,13 +164,13 @@ class _Reading:
             if (action.removed_at_ms or 0) >= self.cutoff_ms:
                 self._keep(action.files)
             else:
-                self.removed.add(action.files)
+                self.removed.update(action.files)
 
     def _keep(self, files: Iterable[str]) -> None:
         for path in files:
             # The target of a link is needed, too, under any listed name.
             real = self.real_name(path)
-            self.kept.add((path,) if real is None else (path, real))
+            self.kept.update((path,) if real is None else (path, real))
 
 
 def named_by_metas(store: Reader) -> frozenset[str]:

@@ -10,12 +10,12 @@ later versions name are spared right before the deletion.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import partial
-from itertools import chain, islice
+from functools import lru_cache, partial
+from itertools import islice
 
 from lakebed import errors, layout
 from lakebed.clock import Clock
@@ -31,55 +31,13 @@ from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader, Store
 from penguin.backlog.journals import read_pipelines
 from penguin.backlog.table_view import is_scanned
-from penguin.delta.table import Log
-from penguin.delta.version import NextVersion
 from penguin.foreign.footer import read_footer
 from penguin.model.settings import FileUnfit, TableSettings
 from penguin.upkeep import log_needs
 
-MOST_KNOWN = 10_000
-"""The most cached folders; in larger tables some are checked again."""
-
-
-@dataclass(slots=True, kw_only=True)
-class NestedTables:
-    """Finds files below folders with a Delta log of their own.
-
-    Only folders above the given files are checked, each once, so few deletions cost little.
-    """
-
-    store: Reader
-    _known: dict[str, bool] = field(default_factory=dict)
-
-    def below(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return the files, of some, that are below such a folder."""
-        above = {path: tuple(_folders(path)) for path in paths}
-        wanted = {folder for folders in above.values() for folder in folders}
-        if len(self._known) + len(wanted) > MOST_KNOWN:
-            self._known.clear()
-        unknown = sorted(wanted - self._known.keys())
-        self._known |= dict(ahead(self._has_log, unknown))
-        return frozenset(
-            path for path, folders in above.items() if any(self._known[one] for one in folders)
-        )
-
-    def _has_log(self, folder: str) -> bool:
-        log = f"{folder}/{layout.DELTA_LOG}"
-        odd: list[str] = []
-        # An unusable name in there shows that the folder is not empty, too.
-        found = objects(self.store, log, odd=lambda name, _fault: odd.append(name))
-        return next(iter(found), None) is not None or bool(odd)
-
-
-def _folders(path: str) -> Iterator[str]:
-    """Yield the folders above a file, except the root."""
-    folder = path.rpartition("/")[0]
-    while folder:
-        yield folder
-        folder = folder.rpartition("/")[0]
-
-
 AT_A_TIME = 1000
+MOST_KNOWN = 10_000
+"""The most folders of which is remembered whether they have a Delta log."""
 CLOCK = layout.TablePath(".penguin-clock")
 """The hidden object that is written and removed again to read the store's clock."""
 CHANGES = "_change_data"
@@ -116,17 +74,11 @@ class VacuumReport:
     """Whether the files were deleted; if not, they may be."""
     version: int
     """The version of the table that was read."""
-    versions: int
-    """The number of readable versions afterwards."""
-    readable_since: datetime
-    """The time since which every version is readable afterwards."""
     cutoff: datetime
     retention: timedelta
     """The retention by the table's properties."""
     files: int = 0
     bytes: int = 0
-    oldest: datetime | None = None
-    newest: datetime | None = None
     some: tuple[str, ...] = ()
     """The first deleted files."""
     kept: Mapping[KeptReason, int]
@@ -135,16 +87,11 @@ class VacuumReport:
     """The message of the first failure."""
     spared: int = 0
     """Files named by a version that was committed meanwhile."""
-    recorded: bool = False
-    """Whether the table's history records it."""
 
     def count(self, files: list[ObjectFacts]) -> None:
         """Add files to the totals."""
-        times = [file.modified for file in files]
         self.files += len(files)
         self.bytes += sum(file.size for file in files)
-        self.oldest = min(chain(times, filter(None, (self.oldest,))), default=None)
-        self.newest = max(chain(times, filter(None, (self.newest,))), default=None)
         self.some = (*self.some, *(file.path for file in files))[:FEW]
 
 
@@ -153,14 +100,11 @@ def store_time(store: Store, now: datetime) -> datetime:
 
     Files have the store's times. If our clock is ahead, no file gets older by it.
     """
-    for _ in range(5):
-        store.replace(CLOCK, b"{}\n")
-        found = store.head(CLOCK)
-        store.delete(CLOCK)
-        # Another vacuum may have removed it in between.
-        if found is not None:
-            return min(now, found.modified)
-    return now
+    store.replace(CLOCK, b"{}\n")
+    found = store.head(CLOCK)
+    store.delete(CLOCK)
+    # Another vacuum may have removed it in between.
+    return now if found is None else min(now, found.modified)
 
 
 class Vacuum:
@@ -181,21 +125,23 @@ class Vacuum:
         self.kept: Counter[KeptReason] = Counter()
         self.report = VacuumReport(
             version=self.needs.version,
-            versions=self.needs.versions,
-            readable_since=self.needs.readable_since,
             cutoff=cutoff,
             retention=keeps,
             kept=self.kept,
         )
-        self._settled: log_needs.NameSet | None = None
+        self._settled: set[str] | None = None
+        self._has_log = lru_cache(MOST_KNOWN)(partial(_has_log, store))
 
     def batches(self) -> Iterator[list[ObjectFacts]]:
         """Yield files that may be deleted, in batches, while the folders are listed."""
-        listed, nested = self._listed(), NestedTables(store=self.store)
+        listed = self._listed()
         while files := list(islice(listed, AT_A_TIME)):
             chosen = [facts for facts in files if self._may_go(facts)]
-            chosen = self._without_nested(nested, chosen)
-            yield from filter(None, [self._without_leftovers(chosen)])
+            chosen = self._without(KeptReason.NESTED, self._is_nested, chosen)
+            doubtful = {file.path for file in chosen if self._may_be_a_leftover(file.path)}
+            is_leftover = partial(_is_blizzards, self.store, doubtful)
+            if chosen := self._without(KeptReason.LEFTOVER, is_leftover, chosen):
+                yield chosen
 
     def plan(self) -> VacuumReport:
         """Return the totals of the files that may be deleted."""
@@ -271,29 +217,30 @@ class Vacuum:
         begins = self.needs.begins
         return taken and (begins is None or facts.modified >= begins - CLOCKS_DIFFER)
 
-    def _without_nested(self, nested: NestedTables, files: list[ObjectFacts]) -> list[ObjectFacts]:
-        """Leave out files of other Delta tables, which this log does not know."""
-        theirs = nested.below(file.path for file in files)
-        if theirs:
-            self.kept[KeptReason.NESTED] += len(theirs)
-        return [file for file in files if file.path not in theirs]
+    def _without(
+        self,
+        why: KeptReason,
+        stays: Callable[[ObjectFacts], bool],
+        files: list[ObjectFacts],
+    ) -> list[ObjectFacts]:
+        """Leave out files that stay, and count them."""
+        gone = [file for file, kept in ahead(stays, files) if not kept]
+        if len(gone) < len(files):
+            self.kept[why] += len(files) - len(gone)
+        return gone
 
-    def _without_leftovers(self, files: list[ObjectFacts]) -> list[ObjectFacts]:
-        """Leave out files that blizzard wrote and no entry names, by their footers."""
-        doubtful = [file for file in files if self._may_be_a_leftover(file.path)]
-        footers = ahead(partial(_is_blizzards, self.store), doubtful)
-        left = {one.path for one, is_ours in footers if is_ours}
-        if left:
-            self.kept[KeptReason.LEFTOVER] += len(left)
-        return [file for file in files if file.path not in left]
+    def _is_nested(self, facts: ObjectFacts) -> bool:
+        """Whether a file belongs to another Delta table, which this log does not know."""
+        parts = facts.path.split("/")[:-1]
+        return any(self._has_log("/".join(parts[:deep])) for deep in range(len(parts), 0, -1))
 
     def _may_be_a_leftover(self, path: str) -> bool:
         if layout.file_id(path) is None or path in self.needs.removed:
             return False
         if self._settled is None:
-            transactions, self._settled = self.needs.transactions, log_needs.NameSet()
+            transactions = self.needs.transactions
             settled = log_needs.named_by_entries(self.store, transactions, committed=True)
-            self._settled.add(settled)
+            self._settled = set(settled)
         return path not in self._settled
 
 
@@ -305,8 +252,18 @@ def _may_hold_data(path: str) -> bool:
     return not any(map(layout.is_hidden, rest))
 
 
-def _is_blizzards(store: Reader, facts: ObjectFacts) -> bool:
-    """Whether blizzard wrote a file; True also if it is unreadable or gone."""
+def _has_log(store: Reader, folder: str) -> bool:
+    odd: list[str] = []
+    # An unusable name in there shows that the folder is not empty, too.
+    log = f"{folder}/{layout.DELTA_LOG}"
+    found = objects(store, log, odd=lambda name, _fault: odd.append(name))
+    return next(iter(found), None) is not None or bool(odd)
+
+
+def _is_blizzards(store: Reader, doubtful: set[str], facts: ObjectFacts) -> bool:
+    """Whether blizzard wrote one of the doubtful files; True also if it is unreadable or gone."""
+    if facts.path not in doubtful:
+        return False
     try:
         return read_footer(store, facts).ours
     except (FileUnfit, errors.ObjectMissing, errors.ObjectChanged):
@@ -323,7 +280,6 @@ def _delete(store: Store, facts: ObjectFacts) -> str | None:
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-START, END = "VACUUM START", "VACUUM END"
 
 
 class VacuumRefused(errors.LakeError, code="vacuum_refused", whose=errors.Whose.USER):
@@ -343,7 +299,8 @@ class VacuumOrder:
 
     def plan(self, store: Reader) -> VacuumReport | None:
         """Return what would be deleted; None without a table. Write nothing."""
-        return self._plan(store, self.clock.now())
+        table = LogReader(store).newest()
+        return None if table is None else self._vacuum(table, store, self.clock.now()).plan()
 
     def carry_out(self, store: Store) -> VacuumReport | None:
         """Delete the files and return what was deleted; None without a table.
@@ -353,29 +310,13 @@ class VacuumOrder:
         table = LogReader(store).newest()
         if table is None:
             return None
-        keeps, older_than = self._age(table)  # A refused order writes nothing.
-        now = store_time(store, self.clock.now())
-        seen = self._plan(store, now)
-        if seen is None or not seen.files:
-            return seen
-        to_do = {"numFilesToDelete": str(seen.files), "sizeOfDataToDelete": str(seen.bytes)}
-        started = self._record(store, START, _parameters(keeps, older_than), to_do)
-        # Read again: what was found may have changed while the folders were listed.
-        done = Vacuum(self.settings, store, before(now, older_than), keeps).delete(store)
-        done.version, done.versions, done.recorded = seen.version, seen.versions, started
-        if started:
-            status = "COMPLETED" if not done.failed else "FAILED"
-            gone = {"numDeletedFiles": str(done.files), "numVacuumReportDirectories": "0"}
-            self._record(store, END, {"status": status}, gone)
-        return done
+        self._age(table)  # A refused order writes nothing.
+        return self._vacuum(table, store, store_time(store, self.clock.now())).delete(store)
 
-    def _plan(self, store: Reader, now: datetime) -> VacuumReport | None:
-        table = LogReader(store).newest()
-        if table is None:
-            return None
+    def _vacuum(self, table: Snapshot, store: Reader, now: datetime) -> Vacuum:
         log_needs.refuse_unknown(table)
         keeps, older_than = self._age(table)
-        return Vacuum(self.settings, store, before(now, older_than), keeps).plan()
+        return Vacuum(self.settings, store, before(now, older_than), keeps)
 
     def _age(self, table: Snapshot) -> tuple[timedelta, timedelta]:
         """Return the table's retention, and the minimum age for this order."""
@@ -390,31 +331,6 @@ class VacuumOrder:
                 table=table.store.uri,
             )
         return keeps, older_than
-
-    def _record(
-        self, store: Store, operation: str, parameters: dict[str, str], metrics: dict[str, str]
-    ) -> bool:
-        """Record the vacuum in the table's history; return whether that was possible.
-
-        The record is for people: a table that penguin cannot write is vacuumed without it.
-        """
-        try:
-            table = Log(store).open()
-            if table is None:
-                return False
-            table.append(
-                NextVersion(
-                    operation=operation,
-                    metadata={"step": "vacuum"},
-                    at=self.clock.now(),
-                    parameters=parameters,
-                    metrics=metrics,
-                    blind=True,
-                )
-            )
-        except (errors.TableUnsupported, errors.CommitUnconfirmed):
-            return False
-        return True
 
 
 def retention(configuration: Mapping[str, str], table: str) -> timedelta:
@@ -440,12 +356,3 @@ def _days(span: timedelta) -> str:
     if hours == 1:
         return "1 hour"
     return f"{hours:g} hours" if hours < 48 else f"{hours / 24:g} days"
-
-
-def _parameters(keeps: timedelta, older_than: timedelta) -> dict[str, str]:
-    """Return the operation parameters that Spark records for a vacuum."""
-    return {
-        "retentionCheckEnabled": "true" if older_than >= keeps else "false",
-        "defaultRetentionMillis": str(keeps // timedelta(milliseconds=1)),
-        "specifiedRetentionMillis": str(older_than // timedelta(milliseconds=1)),
-    }

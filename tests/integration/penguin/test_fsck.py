@@ -69,8 +69,8 @@ def test_a_listing_goes_into_hidden_folders_below_the_root(tmp_path: Path) -> No
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"12")
     listed = list_all(Store(str(tmp_path), StorageOptions()))
-    assert [listed.size(name) for name in ("a.parquet", "date=1/_late/b.parquet")] == [2, 2]
-    assert listed.size("_staging/c.parquet") is None
+    assert [listed[name] for name in ("a.parquet", "date=1/_late/b.parquet")] == [2, 2]
+    assert "_staging/c.parquet" not in listed
 
 
 def test_an_empty_later_version_is_one_without_actions(tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 import json
 import os
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from lakebed.errors import DocumentUnreadable, StoreDenied, TableUnsupported
 from lakebed.layout import log_version, outbox, pending_meta
@@ -58,7 +57,7 @@ def carried_out(table: TableDirectory, store: Store | None = None, **given: Any)
 
 
 def test_files_that_were_compacted_before_the_retention_are_deleted(table: TableDirectory) -> None:
-    """Without an order nothing is deleted or written, and the history says what was done."""
+    """Without an order nothing is deleted or written."""
     before = {path: path.stat().st_mtime_ns for path in table.root.rglob("*")}
     seen = looked(table)
     assert (seen.files, seen.bytes > 0) == (2, True)
@@ -67,14 +66,7 @@ def test_files_that_were_compacted_before_the_retention_are_deleted(table: Table
     assert done.files == 2
     assert data(table.root) == active(table)
     assert table.ids() == [1, 2]
-    end, start = table.delta().history(2)
-    assert done.recorded
-    assert (start["operation"], end["operation"]) == ("VACUUM START", "VACUUM END")
-    assert start["operationMetrics"]["numFilesToDelete"] == "2"
-    assert end["operationParameters"]["status"] == "COMPLETED"
-    assert end["operationMetrics"]["numDeletedFiles"] == "2"
     assert carried_out(table).files == 0
-    assert table.delta().history(1)[0]["operation"] == "VACUUM END"
 
 
 def test_what_a_version_within_the_retention_refers_to_stays(tmp_path: Path) -> None:
@@ -278,20 +270,22 @@ def test_what_is_restored_meanwhile_stays(table: TableDirectory) -> None:
     """A RESTORE names files again that were removed long ago."""
 
     class Restored(Store):
-        done = False
+        has_listed = False
+
+        def in_order(self, prefix: str = "", **named: Any) -> Any:
+            self.has_listed = self.has_listed or prefix.startswith("date=")
+            return super().in_order(prefix, **named)
 
         def delete(self, path: str) -> None:
-            if path.endswith(".parquet") and not self.done:
+            if path.endswith(".parquet"):
                 raise AssertionError("a file was deleted that a commit has just put back")
             super().delete(path)
 
         def get(self, path: str) -> bytes | None:
             found = super().get(path)
-            last = table.delta()
-            if path == log_version(last.version() + 1) and (
-                last.history(1)[0]["operation"] == "VACUUM START"
-            ):
-                last.restore(2)
+            if path == log_version(table.delta().version() + 1) and self.has_listed:
+                self.has_listed = False
+                table.delta().restore(2)
                 found = super().get(path)
             return found
 
@@ -315,7 +309,6 @@ def test_what_cannot_be_deleted_is_told_and_deleted_later(table: TableDirectory)
     assert done.deleted
     assert (done.failed, done.files) == (1, 1)
     assert "refused" in (done.error or "")
-    assert table.delta().history(1)[0]["operationParameters"]["status"] == "FAILED"
     assert vacuumed(table.settings(), table.store).files == 1
 
 
@@ -343,21 +336,11 @@ def test_a_path_with_an_upper_case_scheme_is_referred_to(table: TableDirectory) 
     assert (table.root / kept).exists()
 
 
-def test_as_many_versions_are_counted_as_can_be_read(table: TableDirectory) -> None:
-    every = table.delta().version() + 1
-    for days, counted in ((14, 1), (16, every), (10_000_000, every)):
-        assert looked(table, older_than=timedelta(days=days)).versions == counted
-
-
 def test_the_command_says_what_it_kept_and_refuses_an_age_of_no_file(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.arrives("a.ndjson", 5)
-    count = DeltaTable(str(desk.table)).version() + 1
     shown = desk.order("vacuum")
     assert "there is nothing to delete" in shown.stdout
-    created = datetime.fromtimestamp((desk.table / log_version(0)).stat().st_mtime, UTC)
-    stays = "1 version stays" if count == 1 else f"{count} versions stay"
-    assert f"{stays} readable, back to {created:%Y-%m-%d %H:%M:%S} UTC" in shown.stdout
     inner = desk.table / "inner"
     (inner / "_delta_log").mkdir(parents=True)
     (inner / log_version(0)).write_text("{}\n")

@@ -1,4 +1,4 @@
-"""Folders of a bucket become tables; files of a table below another are told apart."""
+"""Folders of a bucket become tables."""
 
 import io
 from typing import Any
@@ -14,7 +14,6 @@ from lakebed.storage.store import Store
 from penguin.adopt.adoption import Adopter
 from penguin.adopt.folder import AdoptOptions
 from penguin.model.settings import TableSettings
-from penguin.upkeep.vacuum import NestedTables
 from tests.support.s3 import options, put_key, store
 
 FILES = 9
@@ -53,13 +52,3 @@ def test_a_bucket_is_read_by_one_range_a_file_and_listed_twice(s3, bucket, proxy
     seen = preview(uri, rows=1, options=StorageOptions(options(s3)))
     assert (seen.version, seen.files, seen.rows) == (0, FILES, 50_008)
     assert list(opened.objects("_staging")) == []
-
-
-def test_files_of_a_table_in_a_folder_below_are_told_apart(s3, bucket):
-    opened = store(s3, f"s3://{bucket}/table")
-    for path in ("a/00.parquet", "a/_delta_log/0.json", "a/b=1/x.parquet", "ab/y.parquet"):
-        opened.create(path, b"x")
-    nested = NestedTables(store=opened)
-    asked = ("a/00.parquet", "a/b=1/x.parquet", "ab/y.parquet", "root.parquet")
-    for _ in range(2):
-        assert nested.below(asked) == {"a/00.parquet", "a/b=1/x.parquet"}
