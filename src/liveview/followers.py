@@ -370,7 +370,6 @@ class TableFollower:
             self.settings,
             store,
             self._clock.now(),
-            count_ignored=False,
             everything=False,
             log=LogReader(store, self._cache),
         )

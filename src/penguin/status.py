@@ -20,7 +20,6 @@ from lakebed.telemetry.events import code_of
 from penguin.backlog.redo_conflicts import discarded
 from penguin.backlog.table_view import TableView, inspect
 from penguin.catalog.catalog import CatalogConflict, CatalogState, OpenCatalog, state_in
-from penguin.foreign.inspect import ignored_files, why_ignored
 from penguin.foreign.rules import LEFT_ALONE
 from penguin.foreign.search import ForeignSearch
 from penguin.model.backlog import Danger, IgnoredFiles, LeftOut, PipelineBacklog, Stopped, instant
@@ -111,8 +110,8 @@ class ForeignFilesStatus:
     left_out: tuple[LeftOut, ...] = ()
     watermarks: Mapping[str, str] = field(default_factory=dict)
     """The highest committed name of each folder, if folders are scanned."""
-    ignored: IgnoredFiles = field(default_factory=IgnoredFiles)
-    """Parquet files that are ignored because of their names or the table's hand-off."""
+    ignored: IgnoredFiles | None = None
+    """Parquet files that a scan ignores; None if folders are not searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,16 +158,14 @@ def table_status(
     store: Reader,
     now: datetime,
     *,
-    count_ignored: bool = True,
     open_catalog: OpenCatalog | None = None,
     everything: bool = True,
     log: LogReader | None = None,
 ) -> TableStatus:
     """Return the status of a table, from the same inspection and plan as the next step's.
 
-    `count_ignored` counts ignored files, which takes a listing of all folders. Without `everything`
-    the journals are read up to the next commit's worth, not to their ends. `log` may be one that
-    earlier calls have read.
+    Without `everything` the journals are read up to the next commit's worth, not to their ends.
+    `log` may be one that earlier calls have read.
     """
     shown = explain(settings, store, everything=everything, clock=Clock(now.timestamp), log=log)
     view = shown.view
@@ -178,7 +175,7 @@ def table_status(
         pipelines=tuple(sorted(_pipelines(shown, now), key=lambda status: status.pipeline)),
         held=view.held,
         discarded=discarded(store, view.transactions) if everything else (),
-        others=_others(shown, store if count_ignored else None),
+        others=_others(shown),
         danger=view.danger(shown.proposal.left_out, now),
         catalog=_catalog(settings, view.facts, open_catalog),
     )
@@ -202,33 +199,16 @@ def _catalog(
     return CatalogStatus(type=wanted.type, name=wanted.name, state=state, error=error)
 
 
-def _others(shown: NextCommit, store: Reader | None) -> ForeignFilesStatus:
-    view, others = shown.view, shown.view.others
+def _others(shown: NextCommit) -> ForeignFilesStatus:
+    others = shown.view.others
     refused = {file.path for file in shown.proposal.left_out}
     committable = [file.found for file in others.files if file.found.path not in refused]
-    ignored = others.ignored
-    if store is not None and not view.searched:
-        why = why_ignored(view.handoff, declared=view.declared)
-        ignored = ignored_files(store, _named(shown), why)
     return ForeignFilesStatus(
         pending_files=len(committable) + others.more,
         pending_late=sum(candidate.late for candidate in committable),
         left_out=shown.left_out,
         watermarks=others.watermarks,
-        ignored=ignored,
-    )
-
-
-def _named(shown: NextCommit) -> frozenset[str]:
-    """Return the files that waiting entries name, that are held, or that metas request."""
-    waiting = (ready.entry for backlog in shown.view.backlogs for ready in backlog.entries)
-    return frozenset(
-        (
-            *(file.filename for entry in waiting for file in entry.data_files),
-            *(file.filename for file in shown.view.held),
-            *(file.found.path for file in shown.view.others.files),
-            *(file.path for file in shown.proposal.left_out),
-        )
+        ignored=others.ignored if shown.view.searched else None,
     )
 
 

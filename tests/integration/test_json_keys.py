@@ -25,7 +25,7 @@ LAST_COMMIT = """last_commit(version at operation writer entries[pipeline first 
     files_of_others files_added files_removed rows_added files_rewritten files_held files_released
     files_discarded)"""
 OTHERS = """others(pending_files pending_late left_out watermarks
-    ignored(files some reason complete))"""
+    ignored)"""
 KEYS = {
     "blizzard status": """
         pipeline table_uri handoff journal last_entry committed_entry uncommitted_entries

@@ -6,7 +6,7 @@ may go through links. Every file must have one name here: under a second one, it
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -93,26 +93,6 @@ def without_links(store: Located, path: str) -> str:
         return path
     root, real = os.path.realpath(store.local_root), os.path.realpath(store.local_root / path)
     return real[len(root) + 1 :] if real.startswith(f"{root}/") else path
-
-
-def linked_folders(store: Located, paths: Iterable[str]) -> dict[str, set[str]]:
-    """Return the folders of some files that are links, by the folders that they lead to."""
-    found: dict[str, set[str]] = {}
-    if store.local_root is not None:
-        for folder in {path.rpartition("/")[0] for path in paths} - {""}:
-            real = without_links(store, folder)
-            if real != folder:
-                found.setdefault(real, set()).add(folder)
-    return found
-
-
-def known_by_links(store: Located, paths: Iterable[str]) -> dict[str, str]:
-    """Return the files that are links themselves, by the files that they lead to."""
-    root = store.local_root
-    if root is None:
-        return {}
-    links = (path for path in paths if os.path.islink(root / path))  # noqa: PTH114 - never raises
-    return {real: path for path in links if (real := without_links(store, path)) != path}
 
 
 def linked_name(store: Located) -> Callable[[str], str | None]:

@@ -170,10 +170,10 @@ def status_lines(
     name = table.name
     yield f"{name}: {error or _headline(table, found)}"
     yield from (f"{name}: {line}" for line in _others(found.others))
-    ignored = found.others.ignored
-    yield from (f"  {path}" for path in ignored.some)
-    if ignored.files > len(ignored.some):
-        yield f"  ... and {ignored.files - len(ignored.some):,} more"
+    if ignored := found.others.ignored:
+        yield from (f"  {path}" for path in ignored.some)
+        if ignored.files > len(ignored.some):
+            yield f"  ... and {ignored.files - len(ignored.some):,} more"
     catalog = found.catalog
     if catalog is not None and catalog.state != "registered":
         why = "" if catalog.error is None else f": {catalog.error}"
@@ -207,7 +207,7 @@ def _headline(table: TableSettings, found: TableStatus) -> str:
         others = found.others
         if found.pipelines or others.pending_files:
             return "there is no Delta table yet; the first commit creates it"
-        if others.left_out or others.ignored.files:
+        if others.left_out or (others.ignored and others.ignored.files):
             return f"there is no Delta table yet, and no file in {table.table_uri} can be committed"
         return nothing_at(table)
     last = None if found.last_commit is None else committed_at(found.last_commit)
@@ -241,10 +241,9 @@ def _others(others: ForeignFilesStatus) -> Iterator[str]:
     left = [f"not committed: {one.path}: {one.reason} [{one.code}]" for one in others.left_out]
     yield from first(left, indent="")
     ignored = others.ignored
-    if ignored.files:
-        least = "" if ignored.complete else "at least "
+    if ignored and ignored.files:
         files = plural(ignored.files, "Parquet file is", "Parquet files are")
-        yield f"{least}{files} ignored: {ignored.reason}"
+        yield f"{files} ignored: {ignored.reason}"
 
 
 def _held_and_discarded(table: str, found: TableStatus) -> Iterator[str]:
@@ -288,7 +287,7 @@ def held(call: TableCall) -> None:
     for table in call.tables():
         with call.guard(table.name):
             reader = written(table, open_reader(table))
-            found = table_status(table, reader, Clock().now(), count_ignored=False)
+            found = table_status(table, reader, Clock().now())
             files += [(table, one) for one in found.held]
             stopped += [(table, one.stopped) for one in found.pipelines if one.stopped]
     call.show(

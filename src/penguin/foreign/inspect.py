@@ -1,30 +1,23 @@
 """Listings that find foreign files, and verdicts on their footers and metas.
 
 `lakebed.storage.lister` carries the listings out. Folders without data, and links to folders of a
-local disk, are not entered. Where the hand-off is by journal or by metas, folders are not searched:
-foreign files there are only counted for `penguin status`, by a bounded listing because a person
-waits for it.
+local disk, are not entered. Where the hand-off is by journal or by metas, folders are not searched.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from lakebed.deltalog.files import read_log
-from lakebed.deltalog.log_contents import NOTHING, LogContents
-from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta
-from lakebed.errors import LakeError, ObjectChanged, ObjectMissing, StoreDenied
+from lakebed.errors import ObjectChanged, ObjectMissing, StoreDenied
 from lakebed.journal import JournalReader
-from lakebed.layout import OURS, file_id, is_parquet, pipelines
+from lakebed.layout import OURS, is_parquet, pipelines
 from lakebed.listing.sort import CONTROL, LAST, ListingRules, NameFault, readable
 from lakebed.listing.watermark import ListingPlan, Range, Wanted, Watermarks, Windows, plan_above
-from lakebed.storage.lister import IncrementalLister, objects
+from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.objects import ahead
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Reader
-from lakebed.types import Handoff
 from penguin.foreign.rules import (
     DENIED,
     MISSING,
@@ -37,7 +30,7 @@ from penguin.foreign.rules import (
     may_hold_data,
     unusable,
 )
-from penguin.model.backlog import Candidate, ForeignFile, IgnoredFiles, LeftOut
+from penguin.model.backlog import Candidate, ForeignFile, LeftOut
 from penguin.model.settings import FileUnfit
 
 if TYPE_CHECKING:
@@ -165,82 +158,3 @@ def _compared(one: Candidate, footer: "Footer") -> Verdict:
     return ForeignFile(
         found=one, rows=footer.rows, schema=footer.schema, statistics=footer.statistics
     )
-
-
-MOST_LISTED = 100_000
-"""The most objects that are listed."""
-MOST_READ = 1_000
-"""The most footers read, of files that may be blizzard's."""
-
-BY_JOURNAL = (
-    "this table is handed off by its journal, and only what blizzard journals is committed; "
-    "`blizzard handoff set direct` lets such files in, or give them a table of their own"
-)
-BY_METAS = (
-    "this table is handed off by metas, and a file of another program needs one in "
-    "_staging/pending; `blizzard handoff set direct` lets such files in without one"
-)
-NOT_SEARCHED = "the discovery setting does not look for them; auto or watermark does"
-
-
-def why_ignored(handoff: Handoff, *, declared: bool) -> str:
-    """Return why foreign files are ignored, and how they get committed."""
-    if not declared:
-        return NOT_SEARCHED
-    return BY_METAS if handoff is Handoff.STAGING else BY_JOURNAL
-
-
-def ignored_files(
-    store: Reader,
-    named: frozenset[str],
-    reason: str,
-    *,
-    most_listed: int = MOST_LISTED,
-    most_read: int = MOST_READ,
-) -> IgnoredFiles:
-    """Count Parquet files that are neither in the log, nor named, nor written by blizzard.
-
-    Files of a running batch, or of a dead attempt, carry blizzard's mark.
-    """
-    log, odd = LogReader(store), set[str]()
-
-    def skip(name: str, _fault: NameFault) -> None:
-        odd.update([name] if may_hold_data(name) else [])
-
-    known = _log_of(store, log.newest())
-    listed = objects(store, odd=skip, enters=may_be_entered, into_links=False)
-    unknown = {
-        facts.path: facts
-        for facts in islice(listed, most_listed)
-        if is_parquet(facts.path)
-        and not is_reserved(facts.path)
-        and facts.path not in known.paths
-        and facts.path not in named
-    }
-    complete = next(listed, None) is None
-    if unknown:
-        # Files committed while the folders were listed do not count.
-        known = _log_of(store, log.newest(), known)
-        unknown = {path: facts for path, facts in unknown.items() if path not in known.paths}
-    maybe_ours = [facts for facts in unknown.values() if file_id(facts.path) is not None]
-    ours = {facts.path for facts in maybe_ours[most_read:]}
-    asked = ahead(lambda facts: _is_ours(store, facts), maybe_ours[:most_read])
-    ours |= {facts.path for facts, is_ours in asked if is_ours}
-    complete = complete and len(maybe_ours) <= most_read
-    return IgnoredFiles.of(odd | (unknown.keys() - ours), reason, complete=complete)
-
-
-def _log_of(store: Reader, table: Snapshot | None, known: LogContents = NOTHING) -> LogContents:
-    return NOTHING if table is None else read_log(store, table, known)
-
-
-def _is_ours(store: Reader, facts: ObjectFacts) -> bool:
-    """Whether blizzard wrote a file; one that is not valid Parquet counts as foreign."""
-    try:
-        from penguin.foreign.footer import read_footer  # noqa: PLC0415
-
-        return read_footer(store, facts).ours
-    except FileUnfit:
-        return False
-    except LakeError:
-        return True  # It changed, disappeared, or may not be read.

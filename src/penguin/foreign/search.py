@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.deltalog.file_names import known_by_links, linked_folders, without_links
+from lakebed.deltalog.file_names import without_links
 from lakebed.deltalog.files import read_back, read_log
 from lakebed.deltalog.log_contents import NOTHING, LogContents, RemovalNote
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta
-from lakebed.layout import TablePath, file_id, timed_id
+from lakebed.layout import TablePath, timed_id
 from lakebed.listing.lookback import matcher
-from lakebed.listing.watermark import Windows, advance, folder_and_name, is_late, sweep_is_due
+from lakebed.listing.watermark import Windows, advance, is_late, sweep_is_due
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader
@@ -185,7 +185,15 @@ class ForeignSearch:
             read_back(store, known, min(oldest))
             found = rules.sort_out(candidates.values(), known)
         found, leftover = rules.without_leftovers(found, known)
-        found, linked = self._without_links(store, found, known)
+        # A link to a file of the table is no file of its own.
+        real = {one.path: without_links(store, one.path) for one in found.new}
+        linked = [
+            rules.leave_out(one, rules.TAKEN, SAME_FILE.format(real[one.path]))
+            for one in found.new
+            if real[one.path] != one.path
+        ]
+        new = tuple(one for one in found.new if real[one.path] == one.path)
+        found = replace(found, new=new)
         shape = None if table is None else table.facts.shape()
         judged = self._judge(store, found.new, shape)
         self._advance(found)
@@ -224,33 +232,6 @@ class ForeignSearch:
         if before is not None and (known.table != before.table or _is_another(known, before)):
             self._start_over()
         return known
-
-    def _without_links(
-        self, store: Reader, found: rules.SortedCandidates, known: LogContents
-    ) -> tuple[rules.SortedCandidates, list[LeftOut]]:
-        """Leave out files that are a known file of the table under a second name, by a link.
-
-        This includes a file that the log knows by the name of a link to it.
-        """
-        if store.local_root is None or not found.new:
-            return found, []
-        names = known_by_links(store, (one.path for one in found.settled))
-        plain = any(file_id(one.path) is None for one in found.new)
-        links = linked_folders(store, known.paths) if plain else {}
-        for one in found.new:
-            real = without_links(store, one.path)
-            folder, name = folder_and_name(real)
-            paths = (f"{link}/{name}" for link in links.get(folder, ()))
-            known_as = next((other for other in paths if other in known.paths), None)
-            if known_as is not None or real != one.path:
-                names[one.path] = known_as or real
-        linked = [
-            rules.leave_out(one, rules.TAKEN, SAME_FILE.format(names[one.path]))
-            for one in found.new
-            if one.path in names
-        ]
-        new = tuple(one for one in found.new if one.path not in names)
-        return replace(found, new=new), linked
 
     def _start_over(self) -> None:
         """Forget positions: this is another log.

@@ -270,14 +270,9 @@ class IgnoredFiles:
     some: tuple[str, ...] = ()
     reason: str = ""
     """Why they are ignored, and how they get committed."""
-    complete: bool = True
-    """False if there may be more: the count is bounded."""
 
     @classmethod
-    def of(cls, paths: Iterable[str], reason: str, *, complete: bool = True) -> "IgnoredFiles":
+    def of(cls, paths: Iterable[str], reason: str) -> "IgnoredFiles":
         """Count files, and name the first ones."""
         ordered = sorted(paths)
-        if not ordered:
-            return cls(complete=complete)
-        some = tuple(ordered[:FEW_NAMED])
-        return cls(files=len(ordered), some=some, reason=reason, complete=complete)
+        return cls(files=len(ordered), some=tuple(ordered[:FEW_NAMED]), reason=reason)

@@ -1,7 +1,6 @@
 """Parquet files that are not committed because of their names, or of how a table is handed off."""
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,18 +11,11 @@ from deltalake import write_deltalake
 from lakebed.clock import uuid7
 from lakebed.layout import timed_id
 from lakebed.listing.watermark import list_after
-from lakebed.storage.options import StorageOptions
-from lakebed.storage.store import Store
-from lakebed.types import DiscoverBy, Handoff
-from penguin.cli.status import status_lines
+from lakebed.types import DiscoverBy
 from penguin.events.backlog import FilesIgnored, ForeignFilesSearched
-from penguin.foreign.inspect import ignored_files
-from penguin.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
 from tests.support.penguin_commands import penguin
-from tests.support.removals import add
-from tests.support.tables import Penguin, TableDirectory, rows_of, write_file
 
 SEED = "019234ab-cdef-7890-1234-567890abcdef.parquet"
 """A name as the first documents of this system write it; its variant is not that of RFC 9562."""
@@ -100,7 +92,7 @@ def test_every_parquet_file_that_a_scan_ignores_is_counted_and_named(table, run)
     (table.root / DAY / "notes.txt").write_text("x")
     answer = run("status", "--output", "json")
     ignored = json.loads(answer.stdout)["others"]["ignored"]
-    assert (ignored["files"], ignored["complete"]) == (13, True)
+    assert ignored["files"] == 13
     assert ignored["some"] == [f"{DAY}/UPPER.PARQUET", *odd[:9]]
     assert "file_pattern" in ignored["reason"]
     assert answer.exit_code == 0
@@ -143,7 +135,6 @@ def test_what_the_log_knows_or_a_meta_asks_for_is_not_ignored(table, run):
         "files": 0,
         "some": [],
         "reason": "",
-        "complete": True,
     }
 
 
@@ -153,84 +144,7 @@ def test_an_empty_directory_says_that_nothing_was_written(table, run):
     assert "the first commit creates it" in run("status").stdout
 
 
-# ------------------------------------------------------------------------------ what nobody scans
-
-
-@pytest.mark.parametrize(
-    ("handoff", "way_out"),
-    [(Handoff.JOURNAL, "handoff set direct"), (Handoff.STAGING, "_staging/pending")],
-)
-def test_status_names_other_programs_files_where_nobody_looks_for_them(
-    tmp_path, run, handoff, way_out
-):
-    """HOLES W35: with the journal or metas as hand-off they are never in the table."""
-    directory = TableDirectory(tmp_path / "table", handoff=handoff)
-    journal = directory.journal()
-    journal.batch(rows_of(1))
-    if handoff is Handoff.JOURNAL:
-        Penguin(directory).drain()
-        journal.batch(rows_of(2))
-    write_file(directory, journal.schema, rows_of(3), {"date": "2026-01-01"})
-    others = Directory(directory.root)
-    foreign = [others.file(9, folder="date=2026-01-01"), others.file(9, path="x.parquet")]
-    answer = run("status", "--output", "json")
-    ignored = json.loads(answer.stdout)["others"]["ignored"]
-    assert ignored["files"] == 2
-    assert ignored["some"] == sorted(foreign)
-    assert way_out in ignored["reason"]
-    assert "2 Parquet files are ignored" in run("status").stdout
-    before = sorted(directory.root.rglob("*"))
-    run("status")
-    assert sorted(directory.root.rglob("*")) == before
-
-
-def test_a_setting_that_does_not_look_for_them_is_named(table, run):
-    """HOLES W35"""
+def test_where_folders_are_not_searched_nothing_is_said_of_them(table, run):
     table.file(1)
     seen = run("status", "--output", "json", discovery=DiscoverBy.JOURNAL.value)
-    others = json.loads(seen.stdout)["others"]
-    assert others["ignored"]["files"] == 1
-    assert "discovery" in others["ignored"]["reason"]
-
-
-def test_the_look_at_a_large_table_is_bounded_and_says_so(tmp_path):
-    """HOLES W35"""
-    directory = TableDirectory(tmp_path / "table")
-    others = Directory(directory.root)
-    for number in range(6):
-        others.file(number, path=f"a-{number}.parquet")
-    ignored = ignored_files(directory.store, frozenset(), "they have no entry", most_listed=4)
-    assert ignored.files <= 4
-    assert ignored.complete is False
-
-
-def test_a_file_that_is_committed_during_the_look_is_not_ignored(table):
-    """HOLES W35"""
-    table.file(1)
-    table.penguin().drain()
-    late = table.file(2, path=f"{DAY}/late.parquet")
-
-    class Overtaken(Store):
-        def in_order(self, *given, **named):
-            listed = list(super().in_order(*given, **named))
-            add(table, late)
-            return iter(listed)
-
-    store = Overtaken(str(table.root), StorageOptions())
-    assert ignored_files(store, frozenset(), "they have no entry").files == 0
-    assert table.ids() == [1, 2]
-
-
-def test_files_that_may_be_blizzards_are_not_counted_unread(tmp_path, capsys):
-    """HOLES W35"""
-    directory = TableDirectory(tmp_path / "table")
-    journal = directory.journal()
-    for number in range(3):
-        write_file(directory, journal.schema, rows_of(number), {"date": "2026-01-01"})
-    Directory(directory.root).file(9, path="x.parquet")
-    ignored = ignored_files(directory.store, frozenset(), "they have no entry", most_read=1)
-    assert (ignored.files, ignored.complete) == (1, False)
-    found = table_status(directory.settings(), directory.store, NOON, count_ignored=False)
-    found = replace(found, others=replace(found.others, ignored=ignored))
-    text = "\n".join(map(str, status_lines(directory.settings(), found)))
-    assert "at least 1 Parquet file is ignored" in text
+    assert json.loads(seen.stdout)["others"]["ignored"] is None

@@ -5,12 +5,10 @@ from pathlib import Path
 import pytest
 
 from lakebed.listing.lookback import Window
-from lakebed.types import Handoff
 from penguin.events.backlog import FilesLeftOut
 from penguin.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory
-from tests.support.tables import TableDirectory
 
 
 @pytest.fixture
@@ -66,23 +64,6 @@ def test_a_link_to_a_name_that_no_scan_takes_is_left_out(table):
     penguin = table.penguin().drain()
     assert table.ids() == []
     assert left_out(penguin) == dict.fromkeys(links, "file_name_taken")
-
-
-def test_a_file_that_the_log_knows_by_a_link_is_known(table):
-    """HOLES D21: an earlier version, or another engine, has committed the link."""
-    real = table.file(1)
-    outside = table.root.parent / "elsewhere.parquet"
-    (table.root / real).replace(outside)
-    second = table.path()
-    (table.root / second).symlink_to(outside)
-    table.penguin().drain()
-    assert table.ids() == [1]
-    outside.replace(table.root / real)
-    (table.root / second).unlink()
-    link(table, second, real)
-    penguin = table.penguin().drain()
-    assert table.ids() == [1]
-    assert left_out(penguin) == {real: "file_name_taken"}
 
 
 def test_a_link_to_a_file_outside_the_directory_is_a_file(table):
@@ -148,14 +129,3 @@ def test_a_link_among_the_metas_stops_none_of_them(table):
     link(table, "_staging/pending/up", "")
     table.penguin().drain()
     assert table.ids() == [1]
-
-
-def test_where_nobody_searches_a_link_is_counted_with_the_others(tmp_path):
-    """HOLES W23, W35"""
-    directory = TableDirectory(tmp_path / "table", handoff=Handoff.JOURNAL)
-    others = Directory(directory.root)
-    others.file(1)
-    link(others, "y", "")
-    found = table_status(directory.settings(), directory.store, NOON).others.ignored
-    assert found.files == 2
-    assert "y/" in found.some

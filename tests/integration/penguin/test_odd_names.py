@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 
 from lakebed.listing.lookback import Window
-from lakebed.types import Handoff
 from penguin.events.backlog import FilesLeftOut, MetasSkipped
 from penguin.status import table_status
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, name_at
 from tests.support.penguin_commands import penguin
-from tests.support.tables import TableDirectory
 
 ODD = {
     f"{DAY}/a\tb.parquet": rf"{DAY}/a\x09b.parquet",
@@ -73,17 +71,6 @@ def test_status_names_them(table):
     answer = penguin(table.root, "status")
     assert answer.exit_code == 1
     assert r"a\x09b.parquet: its name is not UTF-8, or has a control character" in answer.stdout
-
-
-def test_where_nobody_searches_they_are_counted_with_the_others(tmp_path):
-    """HOLES W23, W35"""
-    directory = TableDirectory(tmp_path / "table", handoff=Handoff.JOURNAL)
-    others = Directory(directory.root)
-    put(others, f"{DAY}/a\tb.parquet")
-    others.file(1)
-    found = table_status(directory.settings(), directory.store, NOON).others.ignored
-    assert found.files == 2
-    assert rf"{DAY}/a\x09b.parquet" in found.some
 
 
 def test_a_meta_with_an_odd_name_stops_no_other(table):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.deltalog.actions import CommitInfo, LogActions
-from lakebed.deltalog.file_names import linked_folders, path_resolver, without_links
+from lakebed.deltalog.file_names import path_resolver, without_links
 from lakebed.deltalog.log_contents import FOR_EVER, NEVER, RemovalEvidence, parse_interval
 from tests.support.builders import NOON
 from tests.support.intervals import INTERVALS, length, strange
@@ -91,8 +91,6 @@ def test_links_within_a_table(tmp_path: Path) -> None:
     assert without_links(store, "link/below/x.parquet") == "real/below/x.parquet"
     assert without_links(store, "real/x.parquet") == "real/x.parquet"
     assert without_links(store, "away/x.parquet") == "away/x.parquet"
-    assert linked_folders(store, ["link/x", "link/y", "real/x", "z"]) == {"real": {"link"}}
-    assert linked_folders(Place("s3://b"), ["link/x"]) == {}
 
 
 @pytest.mark.parametrize(("text", "microseconds"), INTERVALS)
