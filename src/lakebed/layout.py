@@ -350,14 +350,6 @@ SCANNED_TRANSACTION = f"{OUR_TRANSACTIONS}scanned"
 """Its version is the highest time, in milliseconds, in the name of a scanned file."""
 
 
-def removals_transactions(table: str) -> tuple[str, str]:
-    """Name the app transactions for since when, and up to which version, removals are known.
-
-    They carry the table's id: a clone numbers its versions differently.
-    """
-    return f"{OUR_TRANSACTIONS}removals/since/{table}", f"{OUR_TRANSACTIONS}removals/until/{table}"
-
-
 def foreign_transaction(path: str) -> str:
     """Name the app transaction that records the commit of a foreign file.
 

@@ -158,7 +158,7 @@ class Committer:
                 at = self.clock.now()
                 table.commit(
                     tuple(plan.adds.values()),
-                    plan.transactions() + plan.proof(table.version),
+                    plan.transactions(),
                     step,
                     at,
                     removes=tuple(plan.removes.values()),

@@ -164,7 +164,6 @@ def join_others(
             taken=tuple(one.found for one in draft.taken.values()),
             scan=others.scan,
             scanned=others.scanned,
-            removals=others.removals,
         )
     return CommitProposal(commit=commit, left_out=(*draft.left_out, *gone))
 

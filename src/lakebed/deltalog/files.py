@@ -5,7 +5,6 @@ The checkpoint is read first, then the versions after it.
 A checkpoint alone does not prove that a file was never removed: which removals it keeps depends on
 how its writer read the table's retention, on the retention at that time, and on whether each
 removal has a time. Only the versions that exist are certain, and `since` is how far back they go.
-`lakebed.deltalog.log_contents` decides when a checkpoint proves more.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,7 @@ from datetime import datetime
 from lakebed import layout
 from lakebed.deltalog.actions import LogActions, read_actions
 from lakebed.deltalog.file_names import path_resolver
-from lakebed.deltalog.log_contents import CLOCKS_DIFFER, LONG_AGO, NEVER, LogContents, kept_by_all
+from lakebed.deltalog.log_contents import CLOCKS_DIFFER, LONG_AGO, NEVER, LogContents
 from lakebed.deltalog.segment import unbroken, versions_in, whole_segment
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.errors import StoreUnavailable
@@ -62,10 +61,8 @@ def _extend(store: Reader, table: Snapshot, known: LogContents) -> bool:
         return False
     for actions, facts in following:
         known.take(actions.paths, actions.transactions)
-        known.weigh(actions, facts.modified)
         known.last = facts
     known.version = table.version
-    known.removals.keeps = kept_by_all(table.facts.configuration)
     return True
 
 
@@ -87,8 +84,6 @@ def _read_whole(store: Reader, table: Snapshot) -> LogContents:
 
         for paths, transactions in checkpointed_names(store, base):
             known.take(paths, transactions)
-        known.removals.checkpointed = max(part.modified for part in base.parts)
-        known.removals.keeps = kept_by_all(table.facts.configuration)
     if not _read_older(store, known, segment.objects, segment.first, transactions=True):
         # A clean-up removed them after the listing: the next attempt sees the new state.
         raise StoreUnavailable(

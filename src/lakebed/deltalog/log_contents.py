@@ -2,10 +2,7 @@
 
 A checkpoint drops a removal that is older than the table's retention of deleted files, and one
 without a time at once. So a file that it does not list may still have been removed. It was not if
-every version since some time was read while it existed, none changed the table's metadata, and each
-removal had a time. For versions that are gone, the note of a later commit records since when, and
-up to which version, penguin has read them. If that commit is gone, too, transactions in the
-checkpoint record the same, provided that no version in between is missing.
+every version since it was written is there: an older file counts as forgotten.
 
 Intervals are parsed as Spark's Delta parses them. Engines differ, and some use the default for what
 they cannot parse, so every decision that depends on an interval uses this parser.
@@ -13,14 +10,12 @@ they cannot parse, so every decision that depends on an interval uses this parse
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 from lakebed import layout
 from lakebed.deltalog.actions import LogActions, moment
-from lakebed.layout import removals_transactions
 from lakebed.listing.watermark import named_at
 from lakebed.storage.options import ObjectFacts
 
@@ -88,96 +83,7 @@ CLOCKS_DIFFER = timedelta(hours=1)
 """How much the clocks of writers, of engines that remove files and of the store may differ."""
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
-"""The time since which removals are known if no version proves any."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovalNote:
-    """What a commit of penguin's records about the versions before it.
-
-    From `since` up to `until`, each removal has a time and the metadata did not change.
-    """
-
-    since: datetime
-    until: int
-    table: str = ""
-    """The id of the table."""
-    carried: datetime = NEVER
-    """`since` by the versions and the transactions."""
-
-    @classmethod
-    def of(cls, note: Mapping[str, Any]) -> "RemovalNote | None":
-        """Parse the note of a commit; None without one."""
-        match note:
-            case {"others": {"removals": {"since": int(since), "until": int(until)}}}:
-                at = moment(since)
-                return None if at is None else cls(since=at, until=until)
-        return None
-
-    def document(self) -> dict[str, int]:
-        """Return the note as a commit stores it; the time is rounded up."""
-        return {"since": _after(self.since), "until": self.until}
-
-    def transactions(self) -> tuple[tuple[str, int], ...]:
-        """Return the transactions of the next version, if it removes nothing.
-
-        Checkpoints keep them when that version is gone.
-        """
-        since, until = removals_transactions(self.table)
-        return (since, _after(self.carried)), (until, self.until + 1)
-
-
-def _after(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000) + 1
-
-
-@dataclass(slots=True, kw_only=True)
-class RemovalEvidence:
-    """What the known versions prove about removals, and which of these checkpoints keep."""
-
-    checkpointed: datetime = NEVER
-    """When the checkpoint was written, by the store's clock; NEVER without one."""
-    keeps: timedelta = timedelta()
-    """How long every writer of checkpoints keeps a removal."""
-    noted: datetime = NEVER
-    """The earliest time that a note covers without a gap to the known versions."""
-    doubtful: datetime = LONG_AGO
-    """The newest version that changed the metadata, or removed a file without a valid time."""
-
-    def take(self, actions: LogActions, modified: datetime, *, first: int) -> None:
-        """Add a version; `first` is the first known version."""
-        times = (moment(remove.removed_at_ms) for remove in actions.removes)
-        timed = all(at is not None and abs(at - modified) <= CLOCKS_DIFFER for at in times)
-        if actions.metadata is not None or not timed:
-            self.doubtful = max(self.doubtful, modified)
-        note = RemovalNote.of(actions.info.note)
-        if note is not None and note.until >= first - 1:
-            self.noted = min(self.noted, note.since)
-
-    def seen_since(self, since: datetime | None) -> datetime:
-        """Return since when all versions were read, by this process or by the author of a note."""
-        return max(min(since or LONG_AGO, self.noted), self.doubtful)
-
-    def complete_since(self, since: datetime | None) -> datetime:
-        """Return the time after which every removed file is listed; NEVER if that is unproven.
-
-        The clocks of a removal and of the checkpoint's writer may each be wrong.
-        """
-        if self.checkpointed == NEVER:
-            return NEVER
-        kept = self.checkpointed - self.keeps + 2 * CLOCKS_DIFFER
-        return max(self.seen_since(since), kept)
-
-
-def kept_by_all(configuration: Mapping[str, str]) -> timedelta:
-    """Return how long checkpoints of every engine keep a removal.
-
-    An engine that cannot parse the property uses the default. If engines may disagree, it is zero.
-    """
-    text = configuration.get(RETENTION_PROPERTY)
-    if text is not None and not READ_BY_ALL.fullmatch(text):
-        return timedelta()
-    return min(retention(configuration), DELTA_DEFAULT)
+"""The time since which removals are known if no version was read."""
 
 
 SAME_CLOCK = timedelta(minutes=5)
@@ -211,7 +117,6 @@ class LogContents:
     """The object of the version; None if it may not be the one that was read."""
     is_exhausted: bool = False
     """Whether there are no older versions to read."""
-    removals: RemovalEvidence = field(default_factory=RemovalEvidence)
     _by_transaction: dict[str, str] | None = None
     """The paths by their transactions, built on demand."""
 
@@ -270,40 +175,10 @@ class LogContents:
         The store's times of files and versions come from one clock. Copied objects have the times
         of the copy; they are compared by the time in the name, which comes from another clock.
         """
-        oldest = self.oldest(path, modified)
         if self.since is None or self.since == NEVER:
             return self.since == NEVER
-        if not self.is_certain:
-            return oldest <= self.since + CLOCKS_DIFFER
-        proved = min(self.since, self.removals.complete_since(self.since))
-        if named_at(path) is not None:
-            proved = min(proved, self._complete_by_transaction())
-        return oldest <= proved
-
-    def _complete_by_transaction(self) -> datetime:
-        """Return the time after which every removal is recorded, by the table's transactions.
-
-        A copied directory has these, too, but not the versions that reveal the copy. So this is
-        evidence only for files with a time in their names, and allows for clocks that differ.
-        """
-        evidence = replace(self.removals, noted=min(self.removals.noted, self._carried()))
-        complete = evidence.complete_since(self.since)
-        return NEVER if complete == NEVER else complete + CLOCKS_DIFFER
-
-    def _carried(self) -> datetime:
-        """Return since when penguin has read the versions that are gone, by its transactions."""
-        since, until = map(self.transaction, layout.removals_transactions(self.table))
-        if until is None or not self.first - 1 <= until <= self.version:
-            return NEVER
-        return moment(since) or NEVER
-
-    def removal_note(self) -> RemovalNote | None:
-        """Return what a commit records about earlier removals, for when the versions are gone."""
-        since = self.removals.seen_since(self.since)
-        if not self.is_certain or since in (LONG_AGO, NEVER):
-            return None
-        carried = max(min(since, self._carried()), self.removals.doubtful)
-        return RemovalNote(since=since, until=self.version, table=self.table, carried=carried)
+        reaches = self.since if self.is_certain else self.since + CLOCKS_DIFFER
+        return self.oldest(path, modified) <= reaches
 
     @property
     def is_certain(self) -> bool:
@@ -335,10 +210,6 @@ class LogContents:
         self.paths.update(paths)
         self._by_transaction = None
 
-    def weigh(self, actions: LogActions, modified: datetime) -> None:
-        """Add a version's evidence about removals; all versions before it were read."""
-        self.removals.take(actions, modified, first=self.first)
-
     def reach_back(self, actions: LogActions, modified: datetime) -> None:
         """Add a version that is older than all known ones, written at `modified`."""
         self.add_paths(actions.paths)
@@ -346,7 +217,6 @@ class LogContents:
         if actions.version < self.first:
             self.first = actions.version
             self.same_clock = at is not None and abs(modified - at) <= SAME_CLOCK
-        self.weigh(actions, modified)
         self.copied = self.copied or (at is not None and modified > at + CLOCKS_DIFFER)
         self.since = None if self.first == 0 else min(self.since or modified, modified)
         stated = min(modified, at or modified) + CLOCKS_DIFFER

@@ -13,7 +13,7 @@ from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.file_names import without_links
 from lakebed.deltalog.files import read_back, read_log
-from lakebed.deltalog.log_contents import NOTHING, LogContents, RemovalNote
+from lakebed.deltalog.log_contents import NOTHING, LogContents
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, timed_id
@@ -65,8 +65,6 @@ class ForeignFiles:
     """The number of commits of foreign files in the log; None before the first."""
     scanned: int | None = None
     """The highest time in the names of the files that scans committed."""
-    removals: RemovalNote | None = None
-    """The note on earlier removals for a commit of these files."""
     fresh: frozenset[str] = frozenset()
     """Files whose footers were read in this inspection."""
     watermarks: Mapping[str, str] = field(default_factory=dict)
@@ -214,7 +212,6 @@ class ForeignSearch:
             ours=tuple(one.path for one in found.new if self._is_ours(one)),
             scan=known.scan,
             scanned=known.scanned,
-            removals=known.removal_note(),
             fresh=frozenset(self._fresh),
             watermarks=dict(self.watermarks),
             sweep=self._listed[0],

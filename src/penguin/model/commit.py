@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from lakebed import layout
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.deltalog.log_contents import RemovalNote
 from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName, HeldState
 from lakebed.documents.records import FinishedFile
@@ -179,8 +178,6 @@ class ForeignAdds:
     conflicts."""
     scanned: int | None = None
     """The highest time in names of files that scans committed before."""
-    removals: RemovalNote | None = None
-    """The note on earlier removals, for when their versions are gone."""
 
     @property
     def late(self) -> tuple[layout.TablePath, ...]:
@@ -212,7 +209,6 @@ class ForeignAdds:
             "late": len(self.late),
             "scan": (self.scan or 0) + 1,
             "marks": dict(places),  # Sorted, so the last name of each folder is its highest.
-            **({} if self.removals is None else {"removals": self.removals.document()}),
         }
 
 
@@ -297,11 +293,6 @@ class CommitPlan:
             *((update.app_id, update.after) for update in self.transaction_updates()),
             *((app_id, 1) for app_id in (self.others.app_ids() if self.others else ())),
         )
-
-    def proof(self, version: int | None) -> tuple[tuple[str, int], ...]:
-        """Return the removal transactions of the version after `version`, if valid there."""
-        note = self.others.removals if self.others is not None else None
-        return note.transactions() if note and note.until == version and not self.removes else ()
 
     def current_transactions(self) -> tuple[tuple[str, int], ...]:
         """Return the current transactions, for a commit that advances none of them."""

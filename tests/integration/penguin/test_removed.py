@@ -13,7 +13,6 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -30,13 +29,9 @@ from tests.support.removals import (
     aged,
     begin,
     checkpoint,
-    date_last,
     left_out,
     reason,
     remove,
-    scan,
-    take_out,
-    trim,
     write_version,
 )
 
@@ -233,135 +228,3 @@ def test_in_a_copied_directory_no_time_to_come_is_told(table, tmp_path):
         os.utime(version, (at, at))
     other.penguin().drain()
     assert other.ids() == [1, 3]
-
-
-# ---------------------------------------------------------------------- what a checkpoint proves
-
-
-def hours_old(table: Directory, number: int, hours: float) -> str:
-    table.hands.at = time.time()
-    return aged(table, number, hours / 24)
-
-
-def test_a_file_that_the_checkpoint_would_name_if_it_had_been_removed_goes_in(table):
-    """The versions of its time are gone; penguin read them, and every removal had a time."""
-    scan(table, 1, hours_ago=10, versions=2)
-    gone = hours_old(table, 2, 8)
-    take_out(table, gone, 7, hours_ago=7)
-    scan(table, 3, hours_ago=5)
-    scan(table, 4, hours_ago=4)
-    trim(table)
-    hours_old(table, 5, 6)
-    too_old = hours_old(table, 6, 11)
-    penguin = table.penguin().drain()
-    assert (table.ids(), left_out(penguin)) == ([1, 3, 4, 5], {too_old: IGNORED})
-
-
-@pytest.mark.parametrize("said", [None, 24.0 * 20], ids=["no time", "a time long past"])
-def test_a_removal_without_a_proper_time_leaves_no_proof(table, said):
-    """A checkpoint drops it at once; the penguin that read its version does not vouch for it."""
-    scan(table, 1, hours_ago=10, versions=2)
-    gone = hours_old(table, 2, 8)
-    take_out(table, gone, said, hours_ago=7)
-    scan(table, 3, hours_ago=5)
-    trim(table)
-    later = hours_old(table, 4, 6)
-    penguin = table.penguin().drain()
-    assert later in table.delta().get_add_actions().column("path").to_pylist()
-    assert (table.ids(), left_out(penguin)) == ([1, 3, 4], {gone: IGNORED})
-
-
-def test_versions_that_no_penguin_read_leave_no_proof(table):
-    """Another engine's version came after the last note, and was trimmed away."""
-    scan(table, 1, hours_ago=10, versions=2)
-    scan(table, 3, hours_ago=9)
-    gone = hours_old(table, 2, 8)
-    take_out(table, gone, None, hours_ago=7)
-    write_version(table, {"commitInfo": {"timestamp": int(time.time() * 1000)}})
-    trim(table)
-    penguin = table.penguin().drain()
-    assert (table.ids(), left_out(penguin)) == ([1, 3], {gone: "file_too_old"})
-
-
-@pytest.mark.parametrize("later", [None, "interval 60 days"], ids=["short", "raised"])
-def test_a_retention_that_is_or_was_short_leaves_no_proof(table, later):
-    table.hands.at = time.time() - 10 * HOUR
-    table.file(1, modified=table.hands.at)
-    table.penguin(properties={RETENTION: "interval 0 hours"}).drain()
-    date_last(table, 10, versions=2)
-    gone = hours_old(table, 2, 8)
-    take_out(table, gone, 7, hours_ago=7)
-    table.delta().create_checkpoint()
-    if later is not None:
-        table.delta().alter.set_table_properties({RETENTION: later})
-        date_last(table, 6)
-    scan(table, 3, hours_ago=5)
-    trim(table)
-    penguin = table.penguin().drain()
-    assert (table.ids(), left_out(penguin)) == ([1, 3], {gone: IGNORED})
-
-
-def test_a_retention_that_engines_read_differently_leaves_no_proof(table):
-    table.hands.at = time.time() - 10 * HOUR
-    table.file(1, modified=table.hands.at)
-    table.penguin(properties={RETENTION: "365 days"}).drain()
-    date_last(table, 10, versions=2)
-    scan(table, 3, hours_ago=5)
-    trim(table)
-    lying = hours_old(table, 2, 6)
-    penguin = table.penguin().drain()
-    assert (table.ids(), left_out(penguin)) == ([1, 3], {lying: IGNORED})
-
-
-def by_another_engine(table: Directory, number: int) -> None:
-    """Let another engine commit a file now; its version is all that is left of the log."""
-    add(table, hours_old(table, number, 0))
-    trim(table)
-
-
-def test_what_a_penguin_has_read_is_known_once_its_own_versions_are_gone(table):
-    """The one version that is left is another engine's, and follows the last that penguin wrote."""
-    scan(table, 1, hours_ago=10, versions=2)
-    gone = hours_old(table, 2, 8)
-    take_out(table, gone, 7, hours_ago=7)
-    scan(table, 3, hours_ago=5)
-    plain = hours_old(table, 5, 0.2)
-    (table.root / plain).rename(table.root / DAY / "part-0.parquet")
-    by_another_engine(table, 4)
-    hours_old(table, 6, 0.2)
-    too_old = hours_old(table, 7, 10.5)
-    penguin = table.penguin(file_pattern="part-*.parquet").drain()
-    assert table.ids() == [1, 3, 4, 6]
-    assert left_out(penguin) == {too_old: IGNORED, f"{DAY}/part-0.parquet": "file_too_old"}
-
-
-def test_a_file_that_is_older_than_removals_are_kept_is_not_proved_by_a_penguin(table):
-    scan(table, 1, hours_ago=24 * 20, versions=2)
-    scan(table, 2, hours_ago=24 * 19)
-    by_another_engine(table, 3)
-    young, old = hours_old(table, 4, 24 * 6), hours_old(table, 5, 24 * 8)
-    penguin = table.penguin().drain()
-    assert young in table.delta().get_add_actions().column("path").to_pylist()
-    assert (table.ids(), left_out(penguin)) == ([1, 2, 3, 4], {old: "file_too_old"})
-
-
-@pytest.mark.parametrize("change", ["two versions", "metadata", "another table", "no time"])
-def test_where_a_version_may_have_hidden_a_removal_nothing_is_proved(table, change):
-    scan(table, 1, hours_ago=10, versions=2)
-    scan(table, 2, hours_ago=5)
-    if change == "metadata":
-        table.delta().alter.set_table_properties({RETENTION: "interval 6 days"})
-        trim(table)
-    elif change == "another table":
-        log = table.root / log_version(0)
-        log.write_text(log.read_text().replace(table.delta().metadata().id, str(uuid4())))
-        by_another_engine(table, 3)
-    elif change == "two versions":
-        add(table, hours_old(table, 3, 0))
-        by_another_engine(table, 4)
-    else:
-        write_version(table, {"commitInfo": {"operation": "WRITE"}})
-        trim(table)
-    lying = hours_old(table, 5, 0.2)
-    penguin = table.penguin().drain()
-    assert left_out(penguin) == {lying: "file_too_old"}

@@ -1,15 +1,12 @@
-"""Names of files, lengths of intervals and proofs of removals in a Delta log."""
+"""Names of files and lengths of intervals in a Delta log."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from lakebed.deltalog.actions import CommitInfo, LogActions
 from lakebed.deltalog.file_names import path_resolver, without_links
-from lakebed.deltalog.log_contents import FOR_EVER, NEVER, RemovalEvidence, parse_interval
-from tests.support.builders import NOON
+from lakebed.deltalog.log_contents import FOR_EVER, parse_interval
 from tests.support.intervals import INTERVALS, length, strange
 
 
@@ -110,20 +107,3 @@ def test_anything_at_all_is_a_length_or_none():
     """HOLES L31: it is read at every clean-up, and must never end one with an error."""
     found = [parse_interval(text) for text in strange(3000, seed=7)]
     assert 100 < sum(one is not None for one in found) < 2900
-
-
-HOUR = timedelta(hours=1)
-
-
-@pytest.mark.parametrize(("until", "since"), [(4, NOON - 9 * HOUR), (3, NOON - HOUR)])
-def test_a_note_counts_only_if_no_version_after_it_went_unread(until, since):
-    """A commit may come some versions after the one that its penguin had read."""
-    evidence = RemovalEvidence(checkpointed=NOON, keeps=7 * 24 * HOUR)
-    note = {"since": int((NOON - 9 * HOUR).timestamp() * 1000), "until": until}
-    info = CommitInfo({"penguin": {"others": {"removals": note}}})
-    evidence.take(LogActions(version=9, info=info), NOON, first=5)
-    assert evidence.complete_since(NOON - HOUR) == since
-
-
-def test_without_a_checkpoint_nothing_is_proved():
-    assert RemovalEvidence().complete_since(NOON) == NEVER
