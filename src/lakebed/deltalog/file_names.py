@@ -87,14 +87,6 @@ def is_elsewhere(path: str) -> bool:
     return path.startswith("/") or ":/" in path
 
 
-def without_links(store: Located, path: str) -> str:
-    """Return a file's path with all links resolved, if that is inside the table."""
-    if store.local_root is None:
-        return path
-    root, real = os.path.realpath(store.local_root), os.path.realpath(store.local_root / path)
-    return real[len(root) + 1 :] if real.startswith(f"{root}/") else path
-
-
 def linked_name(store: Located) -> Callable[[str], str | None]:
     """Return a function that resolves the links in a path; it returns None for a path without any.
 

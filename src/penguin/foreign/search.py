@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
-from lakebed.deltalog.file_names import without_links
+from lakebed.deltalog.file_names import linked_name
 from lakebed.deltalog.files import read_back, read_log
 from lakebed.deltalog.log_contents import NOTHING, LogContents
 from lakebed.deltalog.snapshot import LogReader, Snapshot
@@ -184,14 +184,14 @@ class ForeignSearch:
             found = rules.sort_out(candidates.values(), known)
         found, leftover = rules.without_leftovers(found, known)
         # A link to a file of the table is no file of its own.
-        real = {one.path: without_links(store, one.path) for one in found.new}
+        real_name = linked_name(store)
+        real = {one.path: name for one in found.new if (name := real_name(one.path)) is not None}
         linked = [
             rules.leave_out(one, rules.TAKEN, SAME_FILE.format(real[one.path]))
             for one in found.new
-            if real[one.path] != one.path
+            if one.path in real
         ]
-        new = tuple(one for one in found.new if real[one.path] == one.path)
-        found = replace(found, new=new)
+        found = replace(found, new=tuple(one for one in found.new if one.path not in real))
         shape = None if table is None else table.facts.shape()
         judged = self._judge(store, found.new, shape)
         self._advance(found)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.deltalog.file_names import path_resolver, without_links
+from lakebed.deltalog.file_names import linked_name, path_resolver
 from lakebed.deltalog.log_contents import FOR_EVER, parse_interval
 from tests.support.intervals import INTERVALS, length, strange
 
@@ -85,9 +85,11 @@ def test_links_within_a_table(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "away").symlink_to(tmp_path.parent)
     store = Place(str(tmp_path), tmp_path)
-    assert without_links(store, "link/below/x.parquet") == "real/below/x.parquet"
-    assert without_links(store, "real/x.parquet") == "real/x.parquet"
-    assert without_links(store, "away/x.parquet") == "away/x.parquet"
+    named = linked_name(store)
+    assert named("link/below/x.parquet") == "real/below/x.parquet"
+    assert named("real/x.parquet") is None
+    assert named("away/x.parquet") is None
+    assert linked_name(Place("s3://b"))("link/x") is None
 
 
 @pytest.mark.parametrize(("text", "microseconds"), INTERVALS)
