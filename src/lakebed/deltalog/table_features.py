@@ -149,10 +149,7 @@ FEATURES = (
     ),
     TableFeature(
         name=TYPE_WIDENING,
-        note=(
-            "With `schema_evolution: merge`, a column gets the wider type of new files, and the "
-            "change is recorded, if `delta.enableTypeWidening` is set."
-        ),
+        note="Files have the current types. Change types with Spark, which records the change.",
         reads=False,
     ),
     TableFeature(

@@ -1,19 +1,15 @@
-"""Type compatibility, and what a table requires of files, entries and schema changes. Pure.
+"""What a table requires of files, entries and schema changes. Pure.
 
-Every reader reads some narrow types of files as wider ones of a table. A table with the feature
-`typeWidening` allows more, and records every change of a type in the column's metadata for readers
-of older files. A file is bound to the column names, and in mode `id` to the ids, that it was
-written with: its entry has them in the metadata of the schema's fields, as Delta writes it.
+A file is bound to the column names, and in mode `id` to the ids, that it was written with: its
+entry has them in the metadata of the schema's fields, as Delta writes it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from lakebed.columns.column_mapping import (
     COLUMN_ID,
     MODE,
     PHYSICAL_NAME,
-    DeltaType,
     FieldPath,
     format_path,
     mapping_of,
@@ -23,14 +19,9 @@ from lakebed.columns.column_mapping import (
 )
 from lakebed.columns.schema import Field
 from lakebed.deltalog.delta_types import (
-    DECIMAL,
-    NEEDS_FEATURE,
-    READ_AS,
     DeltaField,
     DeltaSchema,
     TableFacts,
-    clean,
-    kind_of,
     partition_fields,
 )
 from lakebed.deltalog.table_features import (
@@ -48,65 +39,6 @@ from lakebed.partition import check_value
 from penguin.model.backlog import ReadyEntry
 from penguin.model.commit import Add, Changes
 from penguin.model.settings import EntryInvalid, SchemaRefused
-
-ENABLED = "delta.enableTypeWidening"
-TYPE_CHANGES = "delta.typeChanges"
-WIDENED_TO: dict[str, frozenset[str]] = {
-    "double": frozenset({"byte", "short", "integer"}),
-    "timestamp_ntz": frozenset({"date"}),
-}
-"""By type, the types it may replace only if the table records the change."""
-DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""Digits before the point of a decimal that replaces an integer, by the protocol."""
-
-
-def may_widen(features: frozenset[str], configuration: Mapping[str, str]) -> bool:
-    """Whether type widening is supported by a table and enabled."""
-    return TYPE_WIDENING in features and is_on(configuration, ENABLED)
-
-
-def widens(before: DeltaType, after: DeltaType, features: frozenset[str]) -> bool:
-    """Whether the Delta protocol lets a recorded column change from one plain type to another.
-
-    Timestamps without a time zone need a feature of their own.
-    """
-    if not isinstance(before, str) or not isinstance(after, str) or before == after:
-        return False
-    if NEEDS_FEATURE.get(after, TYPE_WIDENING) not in features:
-        return False
-    wide, narrow = DECIMAL.fullmatch(after), DECIMAL.fullmatch(before)
-    if wide is None:
-        return before in READ_AS.get(after, ()) or before in WIDENED_TO.get(after, ())
-    scale = int(wide[2])
-    whole = int(wide[1]) - scale
-    if narrow is None:
-        return before in DIGITS and whole >= DIGITS[before]
-    return scale >= int(narrow[2]) and whole >= int(narrow[1]) - int(narrow[2])
-
-
-def recorded(field: DeltaField, kind: DeltaType) -> DeltaField:
-    """Return a field with another type, and the change recorded in its metadata.
-
-    Changes inside a struct are recorded by the struct's fields.
-    """
-    new = [*_changes(field["type"], kind)]
-    metadata = field.get("metadata") or {}
-    if new:
-        metadata = {**metadata, TYPE_CHANGES: [*metadata.get(TYPE_CHANGES, ()), *new]}
-    return {**field, "type": kind, "metadata": metadata}
-
-
-def _changes(before: DeltaType, after: DeltaType, path: str = "") -> Iterator[dict[str, Any]]:
-    match kind_of(before), kind_of(after):
-        case "array", "array":
-            yield from _changes(before["elementType"], after["elementType"], f"{path}.element")
-        case "map", "map":
-            yield from _changes(before["keyType"], after["keyType"], f"{path}.key")
-            yield from _changes(before["valueType"], after["valueType"], f"{path}.value")
-        case "plain", "plain" if clean(before) != clean(after):
-            where = {"fieldPath": path[1:]} if path else {}
-            yield {"fromType": clean(before), "toType": clean(after), **where}
-
 
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 RECORDS_TYPES = frozenset({TYPE_WIDENING, TYPE_WIDENING_PREVIEW})
@@ -174,11 +106,10 @@ def reasons_against_change(table: TableFacts, changes: Changes) -> Iterator[str]
         )
     if is_on(table.configuration, CHANGE_DATA_FEED) and (taken := OF_CHANGES & {*changes.added}):
         yield f"{', '.join(sorted(taken))}: readers of the table's changes have such a column"
-    records = not table.features.isdisjoint(RECORDS_TYPES)
-    if records and changes.widened and not may_widen(table.features, table.configuration):
+    if changes.widened and not table.features.isdisjoint(RECORDS_TYPES):
         yield (
-            f"the table records changes of its columns' types, but does not have {TYPE_WIDENING} "
-            f"with {ENABLED} set: set it, or change {', '.join(changes.widened)} with Spark"
+            "the table records changes of its columns' types: change "
+            f"{', '.join(changes.widened)} with Spark (ALTER TABLE ... ALTER COLUMN ... TYPE)"
         )
 
 

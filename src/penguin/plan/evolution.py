@@ -7,10 +7,10 @@ it may come back only as a type that reads them.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from lakebed.columns.column_mapping import DeltaType, FieldPath, maps_columns, rebuilt, types_within
+from lakebed.columns.column_mapping import DeltaType, maps_columns
 from lakebed.deltalog.delta_types import (
     DROPPED_PROPERTY,
     DeltaField,
@@ -36,11 +36,8 @@ from penguin.model.settings import TableSettings
 from penguin.plan import stats
 from penguin.plan.column_rules import (
     ASK_FOR_MORE,
-    may_widen,
     reasons_against_change,
     reasons_against_names,
-    recorded,
-    widens,
 )
 
 
@@ -51,9 +48,8 @@ def decide(
     hidden = dropped_columns(table)
     if hidden is None:
         return EntryRefused((f"the table property {DROPPED_PROPERTY} cannot be read",))
-    records = may_widen(table.features, table.configuration)
-    walk = _SchemaWalk(mode, frozenset(table.partition_columns), table.features, records)
-    schema, hidden = walk.struct(table.schema, hidden, entry, inside="")
+    walk = _SchemaWalk(mode, frozenset(table.partition_columns), table.features, by_name(hidden))
+    schema = walk.struct(table.schema, entry, inside="")
     reasons = (
         *_partition_reasons(table.partition_columns, entry_partitions),
         *reasons_against_names(table, entry),
@@ -61,7 +57,7 @@ def decide(
     )
     if reasons:
         return EntryRefused(reasons)
-    after = replace(table, schema=schema, configuration=_remembering(table, hidden))
+    after = replace(table, schema=schema, configuration=_remembering(table, walk.hidden))
     if (after.schema, after.configuration) == (table.schema, dict(table.configuration)):
         return Evolves(table, Changes())
     against = tuple(reasons_against_change(table, walk.changes()))
@@ -87,7 +83,7 @@ def replaced(
         table,
         schema=schema,
         partition_columns=partition_columns,
-        configuration=_remembering(table, struct_of(())),
+        configuration=_remembering(table, {}),
     )
     return Evolves(
         after,
@@ -113,8 +109,8 @@ class _SchemaWalk:
     mode: Evolution
     partitions: frozenset[str]
     features: frozenset[str] = frozenset()
-    records: bool = False
-    """Whether the table records type changes for its readers."""
+    hidden: dict[str, DeltaField] = field(default_factory=dict)
+    """The dropped columns that files still hold."""
     reasons: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -123,44 +119,30 @@ class _SchemaWalk:
     def changes(self) -> Changes:
         return Changes(tuple(self.added), tuple(self.dropped), tuple(self.widened))
 
-    def struct(
-        self, table: DeltaSchema, hidden: DeltaSchema | None, entry: DeltaSchema, *, inside: str
-    ) -> tuple[DeltaSchema, DeltaSchema]:
-        """Return the merged struct, and the hidden fields that files hold besides it.
+    def struct(self, table: DeltaSchema, entry: DeltaSchema, *, inside: str) -> DeltaSchema:
+        """Return the merged struct.
 
         Fields keep the table's order; new ones come last. Values of partition columns are in paths:
         such a column is never missing or dropped, and its nulls are checked value by value.
         """
-        ours = by_name(table)
-        ghosts = by_name(hidden) if hidden else {}
-        theirs = by_name(entry)
-        self._check_case([*ours, *ghosts], entry, inside)
-        kept, gone = [], dict(ghosts)
+        ours, theirs = by_name(table), by_name(entry)
+        hidden = {} if inside else self.hidden
+        self._check_case([*ours, *hidden], entry, inside)
+        kept = []
         for name, mine in ours.items():
             partition = not inside and name in self.partitions
             if name in theirs:
-                known, ghost = self._field(
-                    mine, ghosts.get(name), theirs[name], inside + name, partition=partition
-                )
-                kept.append(known)
-                gone.pop(name, None)
-                if ghost is not None:
-                    gone[name] = ghost
+                kept.append(self._field(mine, theirs[name], inside + name, partition=partition))
             elif inside and self.mode is Evolution.OVERWRITE:
                 kept.append(self._stays(mine, inside + name))
             elif partition or self._may_lack(mine, inside + name):
                 kept.append(mine)
             else:
-                gone[name] = _hide(mine, ghosts.get(name))
+                hidden[name] = nullable_field(name, clean(mine["type"]))
         for name, new in theirs.items():
-            if name in ours:
-                continue
-            made, ghost = self._new(new, ghosts.get(name), inside + name)
-            kept.append(made)
-            gone.pop(name, None)
-            if ghost is not None:
-                gone[name] = ghost
-        return struct_of(kept), struct_of(gone.values())
+            if name not in ours:
+                kept.append(self._new(new, hidden.pop(name, None), inside + name))
+        return struct_of(kept)
 
     def _check_case(self, known: list[str], entry: DeltaSchema, inside: str) -> None:
         """Refuse names that differ only in case: many readers treat them as one."""
@@ -206,17 +188,9 @@ class _SchemaWalk:
         return True
 
     def _field(
-        self,
-        mine: DeltaField,
-        ghost: DeltaField | None,
-        theirs: DeltaField,
-        shown: str,
-        *,
-        partition: bool,
-    ) -> tuple[DeltaField, DeltaField | None]:
-        kind, hidden = self.kind(
-            mine["type"], ghost and ghost["type"], theirs["type"], shown, fixed=partition
-        )
+        self, mine: DeltaField, theirs: DeltaField, shown: str, *, partition: bool
+    ) -> DeltaField:
+        kind = self.kind(mine["type"], theirs["type"], shown, fixed=partition)
         nullable = mine["nullable"]
         if theirs["nullable"] and not nullable and not partition:
             nullable = self._may_relax(
@@ -224,8 +198,7 @@ class _SchemaWalk:
                 f"{shown}: type {type_name(theirs['type'])} may be null in the files, "
                 f"the table requires it",
             )
-        known = recorded(mine, kind) if self.records else {**mine, "type": kind}
-        return {**known, "nullable": nullable}, _ghost(mine["name"], hidden)
+        return {**mine, "type": kind, "nullable": nullable}
 
     def _may_relax(self, shown: str, reason: str) -> bool:
         if self.mode is Evolution.OVERWRITE:
@@ -234,12 +207,9 @@ class _SchemaWalk:
         self.reasons.append(reason)
         return False
 
-    def _new(
-        self, theirs: DeltaField, ghost: DeltaField | None, shown: str
-    ) -> tuple[DeltaField, DeltaField | None]:
+    def _new(self, theirs: DeltaField, dropped: DeltaField | None, shown: str) -> DeltaField:
         """Add a field: nullable at all depths, and able to read what files already hold of it."""
-        name, kind = theirs["name"], theirs["type"]
-        hidden: DeltaType = None
+        kind = theirs["type"]
         if self.mode is Evolution.STRICT:
             self.reasons.append(
                 f"{shown}: the table does not have it, the files have type {type_name(kind)}, "
@@ -247,60 +217,51 @@ class _SchemaWalk:
             )
         else:
             self.reasons += reasons_against_adding(theirs, shown, self.features)
-        if ghost is not None:
+        if dropped is not None:
             again = _SchemaWalk(Evolution.OVERWRITE, frozenset())
-            kind, hidden = again.kind(ghost["type"], None, kind, shown, fixed=False)
+            kind = again.kind(dropped["type"], kind, shown, fixed=False)
             self.reasons += [f"{reason} (it was dropped before)" for reason in again.reasons]
         self.added.append(shown)
-        return nullable_field(name, clean(kind)), _ghost(name, hidden)
+        return nullable_field(theirs["name"], clean(kind))
 
-    def kind(
-        self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *, fixed: bool
-    ) -> tuple[DeltaType, DeltaType]:
-        """Return the type that reads files of both, and the hidden rest that files hold."""
+    def kind(self, table: DeltaType, entry: DeltaType, shown: str, *, fixed: bool) -> DeltaType:
+        """Return the type that reads files of both."""
         match kind_of(table), kind_of(entry):
             case "struct", "struct":
-                kind, rest = self.struct(table, hidden, entry, inside=f"{shown}.")
-                return kind, rest if rest["fields"] else None
+                return self.struct(table, entry, inside=f"{shown}.")
             case "array", "array":
-                return self._inside(table, hidden, entry, shown, "elementType", "containsNull")
+                return self._inside(table, entry, shown, "elementType", "containsNull")
             case "map", "map" if clean(table["keyType"]) == clean(entry["keyType"]):
-                return self._map(table, hidden, entry, shown)
-        if self._reads(table, entry):
-            return table, None
-        if not fixed and self._may_widen(table, entry):
+                if same_fields(table["valueType"], entry["valueType"]):
+                    return self._inside(table, entry, shown, "valueType", "valueContainsNull")
+                # deltalake fails on other fields, or returns the values of one for another's.
+                self.reasons.append(
+                    f"{shown}: the table has type {type_name(table)}, the files have type "
+                    f"{type_name(entry)}; structs inside a map must have the same fields in every "
+                    "file, because deltalake does not match them by name"
+                )
+                return table
+        return self._plain(table, entry, shown, fixed=fixed)
+
+    def _plain(self, table: DeltaType, entry: DeltaType, shown: str, *, fixed: bool) -> DeltaType:
+        if clean(table) == clean(entry):
+            return table
+        if self.mode is not Evolution.STRICT and reads(table, entry):
+            return table
+        if not fixed and self.mode is Evolution.OVERWRITE and reads(entry, table):
             self.widened.append(shown)
-            return clean(entry), None
+            return clean(entry)
         self.reasons.append(
             f"{shown}: the table has type {type_name(table)}, "
             f"the files have type {type_name(entry)}"
         )
-        return table, None
-
-    def _map(
-        self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str
-    ) -> tuple[DeltaType, DeltaType]:
-        """Merge the values of two maps: structs in them must have the same fields.
-
-        deltalake fails on other fields, or returns the values of one for those of another.
-        """
-        if same_fields(table["valueType"], entry["valueType"]):
-            return self._inside(table, hidden, entry, shown, "valueType", "valueContainsNull")
-        self.reasons.append(
-            f"{shown}: the table has type {type_name(table)}, the files have type "
-            f"{type_name(entry)}; structs inside a map must have the same fields in every file, "
-            "because deltalake does not match them by name"
-        )
-        return table, None
+        return table
 
     def _inside(
-        self, table: DeltaType, hidden: DeltaType, entry: DeltaType, shown: str, *keys: str
-    ) -> tuple[DeltaType, DeltaType]:
+        self, table: DeltaType, entry: DeltaType, shown: str, inner: str, nullable: str
+    ) -> DeltaType:
         """Merge the elements of two lists, or the values of two maps."""
-        inner, nullable = keys
-        kind, rest = self.kind(
-            table[inner], hidden and hidden[inner], entry[inner], f"{shown}[]", fixed=False
-        )
+        kind = self.kind(table[inner], entry[inner], f"{shown}[]", fixed=False)
         may = table[nullable]
         if entry[nullable] and not may:
             may = self._may_relax(
@@ -308,18 +269,7 @@ class _SchemaWalk:
                 f"{shown}: type {type_name(entry)} may hold nulls in the files, "
                 "the table allows none",
             )
-        after = {**table, inner: kind, nullable: may}
-        return after, None if rest is None else {**table, inner: rest}
-
-    def _reads(self, table: DeltaType, entry: DeltaType) -> bool:
-        same = clean(table) == clean(entry)
-        return same or (self.mode is not Evolution.STRICT and reads(table, entry))
-
-    def _may_widen(self, table: DeltaType, entry: DeltaType) -> bool:
-        """Whether a column gets the wider type of the files."""
-        if self.records:
-            return self.mode is not Evolution.STRICT and widens(table, entry, self.features)
-        return self.mode is Evolution.OVERWRITE and reads(entry, table)
+        return {**table, inner: kind, nullable: may}
 
 
 def _way_in(column: str) -> str:
@@ -330,34 +280,13 @@ def _way_in(column: str) -> str:
     return f"{add}; unknown_fields: drop leaves such values out instead"
 
 
-def _remembering(table: TableFacts, hidden: DeltaSchema) -> dict[str, str]:
+def _remembering(table: TableFacts, hidden: Mapping[str, DeltaField]) -> dict[str, str]:
     others = {name: text for name, text in table.configuration.items() if name != DROPPED_PROPERTY}
-    if not hidden["fields"]:
+    if not hidden:
         return others
-    text = json.dumps(hidden, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    schema = struct_of(hidden.values())
+    text = json.dumps(schema, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return {**others, DROPPED_PROPERTY: text}
-
-
-def _hide(mine: DeltaField, ghost: DeltaField | None) -> DeltaField:
-    """Return a hidden field, with what was already hidden inside it."""
-    kind = clean(mine["type"])
-    return nullable_field(mine["name"], kind if ghost is None else _united(kind, ghost["type"]))
-
-
-def _united(shown: DeltaType, hidden: DeltaType) -> DeltaType:
-    """Merge the hidden fields of a nested type with the visible ones."""
-    inside = {path: kind for path, kind, _said in types_within(hidden)}
-
-    def unite(kind: DeltaType, path: FieldPath) -> DeltaType:
-        if kind_of(kind) != "struct" or path not in inside:
-            return kind
-        return struct_of({**by_name(inside[path]), **by_name(kind)}.values())
-
-    return rebuilt(shown, unite)
-
-
-def _ghost(name: str, hidden: DeltaType) -> DeltaField | None:
-    return None if hidden is None else nullable_field(name, clean(hidden))
 
 
 def _listing(names: tuple[str, ...]) -> str:

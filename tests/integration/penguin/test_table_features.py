@@ -305,17 +305,6 @@ def test_columns_are_added_to_a_table_that_records_changes_of_types(table):
     assert fields[0]["metadata"] == WIDENED[0]["metadata"]
 
 
-def test_a_column_gets_a_wider_type_where_the_table_records_it(table):
-    names, options = TABLES["typeWidening"]
-    make(table, *names, **{**options, "fields": NARROW}, enableTypeWidening="true")
-    table.journal(partitions=(), schema=EVENTS).batch([row(1)])
-    penguin = Penguin(table, options={"evolution": Evolution.MERGE}).drain()
-    assert (penguin.codes, penguin.held) == ({}, {})
-    field = latest(table).facts.schema["fields"][0]
-    assert (field["type"], field["metadata"]) == ("long", WIDENED[0]["metadata"])
-    assert [len(actions(table, version, "add")) for version in (1, 2)] == [0, 1]
-
-
 @pytest.mark.parametrize(
     ("name", "options"),
     [

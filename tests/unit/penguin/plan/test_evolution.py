@@ -1,6 +1,5 @@
 """Schemas that fit, evolve and are refused."""
 
-import json
 from copy import deepcopy
 from dataclasses import replace
 
@@ -295,17 +294,6 @@ class TestOverwrite:
         entry = struct(field("id"), field("who", struct(field("b"))))
         back = evolved(entry, MERGE, after, ()).table
         assert back.schema["fields"][1] == field("who", struct(field("a", "long"), field("b")))
-
-    def test_a_field_that_an_older_penguin_dropped_comes_back_only_as_what_files_hold(self):
-        hidden = struct(field("who", array(struct(field("a", "long")))))
-        table = table_of(
-            struct(field("who", array(struct(field("b"))))),
-            **{DROPPED_PROPERTY: json.dumps(hidden)},
-        )
-        back = struct(field("who", array(struct(field("b"), field("a", "date")))))
-        assert "who[].a: the table has type long, the files have type date" in reason(
-            back, MERGE, table, ()
-        )
 
     @pytest.mark.parametrize("mode", [MERGE, OVERWRITE])
     @pytest.mark.parametrize(
