@@ -9,21 +9,21 @@ HEAD = """\
 # Table features of other engines
 
 *Table features* and properties of a Delta table set requirements for its writers. penguin writes
-its commits itself, by the rules of the Delta protocol: it supports a feature, or refuses the
-table before anything is written (`table_unsupported`). Features that are not on this page are
-refused, too. The page is generated from the code (`make features`), and `make interop` tries the
-features on tables of Spark.
+its commits itself, by the rules of the Delta protocol, to tables with the features on this page:
+`blizzard retract`, `erase`, `compact` and `schema promote` replace files of them. A table with
+any other feature, such as identity columns, Iceberg compatibility or the `variant` type, is
+refused before anything is written (`table_unsupported`): write to it with the engine that made
+it, or give blizzard a table of its own. The page is generated from the code (`make features`),
+and `make interop` tries the features on tables of Spark.
 
-- **is written**: penguin commits to such a table, and `blizzard retract`, `erase`, `compact` and
-  `schema promote` replace files of it.
-- **shows rows**: the Delta library reads the rows of such a table, for the commands that show
-  some. Spark reads them in any case.
+**Shows rows**: the Delta library reads the rows of such a table, for the commands that show some.
+Spark reads them in any case.
 
 penguin's checkpoints keep everything that these features put into the log: ids of rows, domains
 of metadata, clustering.
 
-| feature | is written | shows rows | what to know, or to do |
-|---|---|---|---|
+| feature | shows rows | what to know |
+|---|---|---|
 """
 
 
@@ -33,9 +33,7 @@ def features_page() -> str:
 
 
 def _line(feature: TableFeature) -> str:
-    shown = (feature.appends, feature.reads)
-    cells = " | ".join("yes" if one else "no" for one in shown)
-    return f"| `{feature.name}` | {cells} | {feature.note} |\n"
+    return f"| `{feature.name}` | {'yes' if feature.reads else 'no'} | {feature.note} |\n"
 
 
 if __name__ == "__main__":

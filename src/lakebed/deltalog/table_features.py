@@ -42,8 +42,12 @@ def unsafe_protocol(reader: int, writer: int) -> Iterator[str]:
 
 
 def unsafe_features(names: frozenset[str]) -> Iterator[str]:
-    """Yield the table features that penguin does not support, each with the way out."""
-    yield from filter(None, map(refused, sorted(names)))
+    """Yield the table features that penguin does not support."""
+    for name in sorted(names - BY_NAME.keys()):
+        yield (
+            f"table feature {name}, which penguin does not write: write to this table with the "
+            "engine that made it, or give blizzard a table of its own"
+        )
 
 
 def unsafe_properties(configuration: Mapping[str, str]) -> Iterator[str]:
@@ -84,17 +88,15 @@ IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 CLUSTERING = "clustering"
 CHECKPOINT_PROTECTION = "checkpointProtection"
 TYPE_WIDENING_PREVIEW = "typeWidening-preview"
-APPENDS_ELSEWHERE = "Write to this table with Spark, or give blizzard a table of its own."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFeature:
-    """One table feature, and whether penguin writes tables that have it."""
+    """One table feature of the tables that penguin writes."""
 
     name: str
     note: str
-    """What penguin does and on which condition, or the way out of the refusal."""
-    appends: bool = True
+    """What penguin does, and on which condition."""
     reads: bool = True
     """Whether deltalake reads the rows of such a table, for commands that show rows."""
 
@@ -162,59 +164,9 @@ FEATURES = (
         note="Expired versions of the log are left for Spark to remove.",
     ),
     TableFeature(name="vacuumProtocolCheck", note="It does not affect commits.", reads=False),
-    TableFeature(
-        name="catalogManaged",
-        appends=False,
-        reads=False,
-        note="A catalog makes its commits. Write to it with an engine that supports the catalog.",
-    ),
-    TableFeature(
-        name="coordinatedCommits-preview",
-        appends=False,
-        note=(
-            "A coordinator makes its commits. Write to it with an engine that supports "
-            "the coordinator, or drop the feature with Spark."
-        ),
-    ),
-    TableFeature(
-        name="identityColumns",
-        appends=False,
-        note=f"The writer must generate its values. {APPENDS_ELSEWHERE}",
-    ),
-    TableFeature(
-        name="icebergCompatV1",
-        appends=False,
-        note=f"Its files need column ids, which blizzard does not write. {APPENDS_ELSEWHERE}",
-    ),
-    TableFeature(
-        name="icebergCompatV2",
-        appends=False,
-        note=f"Its files need column ids, which blizzard does not write. {APPENDS_ELSEWHERE}",
-    ),
-    TableFeature(
-        name="variantType",
-        appends=False,
-        note=(
-            "blizzard writes no files with such a type, and shows its values as bytes. "
-            f"{APPENDS_ELSEWHERE}"
-        ),
-    ),
-    TableFeature(
-        name="materializePartitionColumns",
-        appends=False,
-        note=f"blizzard's files do not contain partition columns. {APPENDS_ELSEWHERE}",
-    ),
 )
 
 BY_NAME: Mapping[str, TableFeature] = {feature.name: feature for feature in FEATURES}
-
-
-def refused(name: str) -> str | None:
-    """Return why penguin refuses tables with a feature, and the way out; None if it writes them."""
-    feature = BY_NAME.get(name)
-    if feature is None:
-        return f"table feature {name}, which this version of penguin does not know"
-    return None if feature.appends else f"table feature {name}. {feature.note}"
 
 
 def is_on(configuration: Mapping[str, str], name: str) -> bool:

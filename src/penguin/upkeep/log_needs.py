@@ -41,7 +41,6 @@ def ignore(_name: str, _fault: NameFault) -> None:
 
 
 BLIZZARDS = "blizzard/"
-CATALOG_MANAGED = "catalogManaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +65,6 @@ def refuse_unknown(table: Snapshot) -> None:
     """
     protocol = table.protocol
     reasons = [f"table feature {name}" for name in sorted(protocol.features) if name not in BY_NAME]
-    if CATALOG_MANAGED in protocol.features:
-        reasons.append(f"table feature {CATALOG_MANAGED}: a catalog knows its newest versions")
     if protocol.reader > LAST_KNOWN_READER or protocol.writer > LAST_KNOWN_WRITER:
         reasons.append(f"protocol {protocol.reader}/{protocol.writer}")
     if reasons:
