@@ -84,9 +84,6 @@ METRICS = (
     _counter("penguin_step_failures_total", "Steps of a table that failed.", code=STEP_FAILURES),
     _counter("penguin_checkpoints_written_total", "Delta checkpoints written."),
     _counter("penguin_checkpoints_failed_total", "Delta checkpoints that could not be written."),
-    _counter(
-        "penguin_log_versions_removed_total", "Versions of the log removed after their retention."
-    ),
     _counter("penguin_log_clean_ups_failed_total", "Times old versions could not be removed."),
     _counter(
         "penguin_scans_total",

@@ -69,16 +69,6 @@ INTERVALS: list[tuple[str, int | None]] = [
     ("interval 3\u00a0days", None),
 ]
 
-READ_BY_DELTALAKE = [
-    "interval 30 days",
-    "interval 1 day",
-    "interval 2 weeks",
-    "interval 36 hours",
-    "interval 90 minutes",
-    "interval 5000 seconds",
-]
-"""The form that deltalake reads: it takes any other for its default."""
-
 PIECES = [
     "interval", "INTERVAL", " ", "  ", "\t", "1", "30", "+", "-", ".", "5.25", ".5", "day", "days",
     "DAYS", "week", "weeks", "hour", "hours", "minute", "minutes", "second", "seconds", "s",

@@ -149,16 +149,6 @@ def sidecar_of(store: Reader, checkpoint: ObjectFacts, name: str) -> ObjectFacts
     return found
 
 
-def is_whole(store: Reader, facts: ObjectFacts) -> bool:
-    """Whether a checkpoint is readable and has no sidecars."""
-    try:
-        return not any(
-            paths_of(batch, "sidecar") for batch in read_columns(store, facts, (SIDECAR,))
-        )
-    except TableUnreadable:
-        return False
-
-
 def read_columns(
     store: Reader, facts: ObjectFacts, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:

@@ -21,8 +21,6 @@ CHECKPOINT = re.compile(
     r"(?P<version>\d{20})\.checkpoint"
     r"(?:\.(?P<part>\d{10})\.(?P<of>\d{10})|\.(?P<id>[0-9a-fA-F-]{36}))?\.(?:parquet|json)"
 )
-DERIVED = re.compile(r"(?P<version>\d{20})\.crc|\d{20}\.(?P<last>\d{20})\.compacted\.json")
-"""Objects derived from versions: checksums and log compactions."""
 LOG_OBJECT = re.compile(r"\d{20}\.(json|checkpoint\..*)")
 
 
@@ -179,19 +177,6 @@ def newest(found: Iterable[Checkpoint], last: int) -> Checkpoint | None:
     """Return the newest checkpoint up to a version; prefer a classic one."""
     usable = [checkpoint for checkpoint in found if checkpoint.version <= last]
     return max(usable, key=lambda each: (each.version, each.is_classic), default=None)
-
-
-def removable_version(path: str) -> int | None:
-    """Return the version of an object that a log clean-up may remove; None if it must stay."""
-    number = log_version_number(path)
-    if number is not None:
-        return number
-    match = CHECKPOINT.fullmatch(_name(path))
-    if match and not match["id"] and path.endswith(".parquet"):
-        return int(match["version"])
-    if match := DERIVED.fullmatch(_name(path)):
-        return int(match["version"] or match["last"])
-    return None
 
 
 def is_log_object(path: str) -> bool:

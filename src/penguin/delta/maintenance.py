@@ -3,21 +3,19 @@
 Both run beside the commits, in a thread of their own; no commit waits for them. Failures are
 reported and retried later, and affect no commit.
 
-This module decides what may be removed, not the library: the library reads an invalid interval as
-30 days, and on a local disk it removes versions before the checkpoint that replaces them is synced.
+The library removes expired versions, and only where every engine reads the table's retention alike:
+it takes an interval that it cannot read for 30 days.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from functools import partial
 
 from lakebed.clock import Clock
 from lakebed.deltalog import segment
-from lakebed.deltalog.actions import Checkpoint
-from lakebed.deltalog.log_contents import parse_interval
-from lakebed.errors import LakeError, TableUnreadable
+from lakebed.deltalog.log_contents import READ_BY_ALL
+from lakebed.errors import LakeError
 from lakebed.layout import DELTA_LOG, LAST_CHECKPOINT, log_version
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.store import Store
@@ -26,7 +24,6 @@ from penguin.delta.table import Log, WritableTable
 from penguin.events.commits import (
     CheckpointFailed,
     CheckpointWritten,
-    LogCleanedUp,
     LogCleanUpFailed,
     LogKept,
 )
@@ -71,67 +68,6 @@ def _read_from(store: Store, version: int) -> list[str]:
 
 CLEANS_UP = "delta.enableExpiredLogCleanup"
 KEEPS_VERSIONS = "delta.logRetentionDuration"
-DELTA_DEFAULT = timedelta(days=30)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiredFiles:
-    """Log files that may be removed, in the order of removal."""
-
-    files: tuple[str, ...] = ()
-    versions: int = 0
-    """How many of these files are versions."""
-    first: int | None = None
-    """The first version of the log after the removal."""
-    base: Checkpoint | None = None
-    """The checkpoint that covers them."""
-
-
-def removes_expired(configuration: Mapping[str, str]) -> bool:
-    """Whether writers of a table remove old versions, which is Delta's default."""
-    return configuration.get(CLEANS_UP, "true").strip().lower() == "true"
-
-
-def log_retention(configuration: Mapping[str, str]) -> timedelta | None:
-    """Return how long a table keeps versions; None if the value cannot be read."""
-    text = configuration.get(KEEPS_VERSIONS)
-    return DELTA_DEFAULT if text is None else parse_interval(text)
-
-
-def find_expired(listed: Iterable[ObjectFacts], keep_for: timedelta, now: datetime) -> ExpiredFiles:
-    """Choose the log files that may be removed.
-
-    Times are the store's. Its newest file bounds the current time, so a clock of ours that is ahead
-    removes nothing early.
-    """
-    files = list(listed)
-    since = min(now, max((file.modified for file in files), default=now)) - keep_for
-    versions = segment.versions_in(files)
-    if not versions:
-        return ExpiredFiles()
-    # The first version to keep. All later ones stay, too, at any age.
-    stays = next((n for n in sorted(versions) if versions[n].modified >= since), max(versions))
-    base = segment.newest(
-        (checkpoint for checkpoint in segment.checkpoints(files) if checkpoint.is_classic), stays
-    )
-    if base is None:
-        return ExpiredFiles()
-    old = sorted(
-        (number, file.path)
-        for file in files
-        if (number := segment.removable_version(file.path)) is not None
-        and number < base.version
-        and file.modified < since
-    )
-    gone = {path for _, path in old}
-    left = [number for number in versions if versions[number].path not in gone]
-    return ExpiredFiles(
-        files=tuple(path for _, path in old),
-        versions=len(versions) - len(left),
-        first=min(left, default=None),
-        base=base,
-    )
-
 
 ACTIONS_PER_VERSION = 10_000
 """One version more between checkpoints for this many actions."""
@@ -213,8 +149,7 @@ class Maintenance:
             table.checkpoint()
             took = self.clock.seconds() - began
             self.emit(CheckpointWritten(table=self.table, version=table.version, seconds=took))
-            if removes_expired(table.facts.configuration) and self._is_clean_up_due():
-                self._clean_up(table, store)
+            self._clean_up_if_due(table, store)
         except Exception as error:  # noqa: BLE001 - in a thread of its own it would be lost
             self._not_due = None
             text = str(error) or type(error).__name__
@@ -223,45 +158,24 @@ class Maintenance:
             table.release_files()
             self._under_way = False
 
-    def _is_clean_up_due(self) -> bool:
-        now = self.clock.seconds()
-        return self._cleaned_up is None or now - self._cleaned_up >= CLEAN_UP_SECS
-
-    def _clean_up(self, table: WritableTable, store: Store) -> None:
-        keep_for = log_retention(table.facts.configuration)
-        if keep_for is None:
-            self._cleaned_up = self.clock.seconds()
-            value = table.facts.configuration[KEEPS_VERSIONS]
-            self.emit(LogKept(table=self.table, name=KEEPS_VERSIONS, value=value))
+    def _clean_up_if_due(self, table: WritableTable, store: Store) -> None:
+        """Remove expired versions once all that the newest one is read from is synced."""
+        now, configuration = self.clock.seconds(), table.facts.configuration
+        is_due = self._cleaned_up is None or now - self._cleaned_up >= CLEAN_UP_SECS
+        is_on = configuration.get(CLEANS_UP, "true").strip().lower() == "true"
+        if not (is_due and is_on) or table.leaves_clean_up_to_others():
+            return
+        keeps = configuration.get(KEEPS_VERSIONS)
+        if keeps is not None and not READ_BY_ALL.fullmatch(keeps):
+            self._cleaned_up = now
+            self.emit(LogKept(table=self.table, name=KEEPS_VERSIONS, value=keeps))
             return
         try:
-            if table.leaves_clean_up_to_others():
-                return
-            expired = find_expired(store.level(DELTA_LOG)[1], keep_for, self.clock.now())
-            self._remove(expired, table, store)
+            self._on_disk.up_to(store, table.version)
+            table.remove_expired_versions()
+            self._cleaned_up = now
         except LakeError as error:
             self.emit(LogCleanUpFailed(table=self.table, error=str(error)))
-            return
-        self._cleaned_up = self.clock.seconds()
-        if expired.versions and expired.first is not None:
-            self.emit(LogCleanedUp(table=self.table, first=expired.first, removed=expired.versions))
-
-    def _remove(self, expired: ExpiredFiles, table: WritableTable, store: Store) -> None:
-        """Remove log files once all that replaces them is readable and synced."""
-        if expired.base is None or not expired.files:
-            return
-        from lakebed.deltalog.checkpoint import is_whole  # noqa: PLC0415 - it loads Arrow
-
-        for part in expired.base.parts:
-            if not is_whole(store, part):
-                raise TableUnreadable(
-                    "the checkpoint that should replace older versions cannot be read",
-                    path=store.describe(part.path),
-                )
-            store.sync(part.path)
-        self._on_disk.up_to(store, table.version)
-        for path in expired.files:
-            store.delete(path)
 
 
 def spacing(interval: int | None, actions: int) -> int:

@@ -195,6 +195,11 @@ class WritableTable(Snapshot):
                 f"{DELTA_LOG}/{file.name}", file, part_size=1 << 20, multipart=False, max_parts=1
             )
 
+    def remove_expired_versions(self) -> None:
+        """Remove the versions before a checkpoint that are older than the table keeps them."""
+        with translated(self.store):
+            load_table(self.store, self.version).cleanup_metadata()
+
     def leaves_clean_up_to_others(self) -> bool:
         """Whether removing expired versions is left to the engine that made the table.
 

@@ -249,19 +249,6 @@ class CheckpointFailed(
     error: str
 
 
-class LogCleanedUp(
-    TableEvent,
-    counts="penguin_log_versions_removed_total",
-    amount="removed",
-    says="{removed:#version} of the log removed, as delta.logRetentionDuration requires; the log "
-    "now begins at version {first}",
-):
-    """Expired versions of the Delta log were removed."""
-
-    first: int
-    removed: int
-
-
 class LogCleanUpFailed(
     TableEvent,
     level=Level.WARN,
@@ -277,10 +264,10 @@ class LogKept(
     TableEvent,
     level=Level.WARN,
     counts="penguin_log_clean_ups_failed_total",
-    says="old versions of the log are kept: {name} is {value!r}, which is not an interval that "
-    "Delta understands; set it to one such as `interval 30 days`",
+    says="old versions of the log are kept: {name} is {value!r}, which not every engine "
+    "understands; set it to an interval such as `interval 30 days`",
 ):
-    """Nothing of the Delta log is removed: the table's retention cannot be read."""
+    """Nothing of the Delta log is removed: engines read the table's retention differently."""
 
     name: str
     value: str
