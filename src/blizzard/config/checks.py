@@ -10,7 +10,7 @@ from blizzard.model import event_time
 from blizzard.model.source.form import SourcePattern, literally, split
 from lakebed.columns.schema import Field, walk
 from lakebed.config.checks import window_faults
-from lakebed.config.faults import ConfigFault, columns_of
+from lakebed.config.faults import ConfigFault
 from lakebed.config.models import (
     Document,
     ErrorHandling,
@@ -43,8 +43,7 @@ def check(document: Document) -> Iterator[ConfigFault]:
     """Yield the faults of a document whose sections are each valid by themselves."""
     pipelines = list(document.named_pipelines())
     if not pipelines:
-        near = ("pipelines", "source", "sink", "schema", "error_handling")
-        yield ConfigFault((), NO_PIPELINE, near=tuple((key,) for key in near))
+        yield ConfigFault((), NO_PIPELINE)
     for path, _, pipeline in pipelines:
         for name_path, _, source in pipeline.named_sources():
             yield from _check_source((*path, *name_path), source, pipeline.sink)
@@ -236,7 +235,7 @@ def _check_timestamp(
     place = (*here, "timestamp_field")
     found = event_time.find_timestamp(fields, name)
     if found is None:
-        yield ConfigFault(place, _unknown(name, fields), near=(place, *columns_of(path)))
+        yield ConfigFault(place, _unknown(name, fields))
         return
     field = found[1]
     if field.type not in event_time.TIME_TYPES:

@@ -50,7 +50,6 @@ def id_faults(path: KeyPath, schema: Schema) -> Iterator[ConfigFault]:
             f"{' and '.join(alike)} happen to have the same Parquet field id, a hash of the name; "
             "give one of them another name, and read the field by from:, a key of "
             "schema.fields",
-            near=(),
         )
 
 

@@ -1,6 +1,6 @@
 """Checks across sections of a configuration, the same for both programs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -39,11 +39,10 @@ def check_fields(
                 (*path, index),
                 f"is nested deeper than {DEEPEST_COLUMN} levels, which readers of Delta tables do "
                 "not support; declare deeper fields as json",
-                near=(),
             )
     for _name, given in sorted(spellings.items()):
         if len(given) > 1:
-            yield ConfigFault(path, _given_twice([f"{above}{name}" for name in given]), near=())
+            yield ConfigFault(path, _given_twice([f"{above}{name}" for name in given]))
 
 
 def _depth(one: DeclaredType) -> int:
@@ -94,20 +93,12 @@ SINGLE_FORM = ("source", "sink", "schema", "error_handling")
 """The sections of a pipeline at the top level of the document."""
 
 
-def check_written(tree: Mapping[str, Any]) -> Iterator[ConfigFault]:
-    """Yield faults of the sections' names, independent of faults inside them.
+def _name_faults(document: Document) -> Iterator[ConfigFault]:
+    """Yield faults of the names of pipelines and sources.
 
     Pipelines name folders, and the journal names sources: neither may contain a slash or colon.
     """
-    pipelines = tree.get("pipelines")
-    given = [key for key in SINGLE_FORM if tree.get(key) is not None]
-    if pipelines and given:
-        yield ConfigFault(
-            ("pipelines",),
-            "cannot be combined with a pipeline at the top level of the document, which has "
-            f"{' and '.join(given)}; move that one under pipelines",
-        )
-    for name, pipeline in _entries(pipelines):
+    for name, pipeline in document.pipelines.items():
         path = ("pipelines", name)
         if not PIPELINE_NAME.fullmatch(name):
             yield ConfigFault(path, NO_NAME)
@@ -115,21 +106,25 @@ def check_written(tree: Mapping[str, Any]) -> Iterator[ConfigFault]:
             yield ConfigFault(
                 path, "this name is reserved for the table directory itself; choose another"
             )
-        sources = pipeline.get("sources") if isinstance(pipeline, Mapping) else None
-        for source, _ in _entries(sources):
+        for source in pipeline.sources:
             if not PIPELINE_NAME.fullmatch(source):
                 yield ConfigFault((*path, "sources", source), NO_NAME)
 
 
-def _entries(section: Any) -> Iterable[tuple[str, Any]]:  # noqa: ANN401 - any YAML value
-    return section.items() if isinstance(section, Mapping) else ()
-
-
 def check_sections(document: Document) -> Iterator[ConfigFault]:
     """Yield the faults between sections of a document that are valid by themselves."""
+    yield from _name_faults(document)
     yield from _address_faults(document)
     yield from _guard_faults(document)
     yield from _check_profiles(document)
+    if document.pipelines and document.has_single_form:
+        given = [key for key in SINGLE_FORM if getattr(document, key.replace("schema", "schema_"))]
+        yield ConfigFault(
+            ("pipelines",),
+            "cannot be combined with a pipeline at the top level of the document, which has "
+            f"{' and '.join(given)}; move that one under pipelines",
+        )
+        return
     sinks: ByPlace[tuple[KeyPath, Sink]] = ByPlace()
     times: ByPlace[set[str | None]] = ByPlace()
     for path, _, pipeline in document.named_pipelines():
@@ -175,7 +170,7 @@ def package_faults(path: KeyPath, module: str, package: str, extra: str) -> Iter
         is_installed = False  # Its parent package is missing.
     if not is_installed:
         message = f"needs the package {package}: pip install 'blizzard-penguin[{extra}]'"
-        yield ConfigFault(path, message, near=())
+        yield ConfigFault(path, message)
 
 
 def window_faults(
@@ -230,19 +225,14 @@ def _check_pipeline(path: KeyPath, pipeline: PipelineSection) -> Iterator[Config
         yield ConfigFault(
             (*path, "source"),
             "cannot be combined with sources; give it a name and move it there",
-            near=(),
         )
-    # Sections at the top level beside pipelines must move, and need not be complete.
-    mixed: tuple[KeyPath, ...] = () if path else (("pipelines",),)
     if pipeline.source is None and not pipeline.sources:
-        near = ((*path, "source"), (*path, "sources"), *mixed)
-        yield ConfigFault((*path, "source"), "is required", near=near)
+        yield ConfigFault((*path, "source"), "is required")
     sink, schema = pipeline.sink, pipeline.schema_
     if sink is None:
-        yield ConfigFault((*path, "sink"), "is required", near=((*path, "sink"), *mixed))
+        yield ConfigFault((*path, "sink"), "is required")
     elif sink.uri is None:
-        near = ((*path, "sink", "path"), (*path, "sink", "table_uri"))
-        yield ConfigFault((*path, "sink", "path"), "is required", near=near)
+        yield ConfigFault((*path, "sink", "path"), "is required")
     elif sink.path and sink.table_uri and not place_of(sink.path).same(place_of(sink.table_uri)):
         yield ConfigFault(
             (*path, "sink", "path"), "means the same as table_uri, but the two differ"
@@ -265,7 +255,6 @@ def _disagreement(path: KeyPath, other: KeyPath) -> ConfigFault:
     return ConfigFault(
         path,
         f"differs from {dotted(other)}, although both are for the same table",
-        near=(path, other),
     )
 
 

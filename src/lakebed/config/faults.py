@@ -26,13 +26,6 @@ class ConfigFault:
 
     path: KeyPath
     message: str
-    near: tuple[KeyPath, ...] | None = None
-    """Paths at which an earlier fault makes this one redundant; its own path by default."""
-
-
-def columns_of(path: KeyPath) -> tuple[KeyPath, ...]:
-    """Return the paths of a pipeline's columns: after a fault there some may be missing."""
-    return tuple((*path, "schema", key) for key in ("fields", "ddl", "file"))
 
 
 def dotted(path: KeyPath) -> str:

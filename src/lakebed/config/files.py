@@ -1,6 +1,5 @@
 """Read YAML files and merge them by section; each key remembers its file and line."""
 
-import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,9 +7,6 @@ from shlex import quote
 from typing import Any
 
 import yaml
-from yaml.composer import ComposerError
-from yaml.parser import ParserError
-from yaml.scanner import ScannerError
 
 from lakebed.config.faults import ConfigFault, dotted, kind_of, value_at
 from lakebed.config.models import KeyPath
@@ -29,15 +25,6 @@ def options_of(files: Sequence[Given], folders: Sequence[Path] = ()) -> str:
 
 NAMED_SECTIONS = ("pipelines", "tables")
 """Sections whose entries belong to one file each."""
-_TWO_DOCUMENTS = "expected a single document in the stream"
-"""The beginning of PyYAML's message about a second document."""
-_NO_MAPPING = "mapping values are not allowed here"
-_IN_QUOTES = "while scanning a quoted scalar"
-LARGEST_FILE = 16 << 20
-"""The most characters of a configuration file."""
-MOST_VALUES = 1_000_000
-"""The most values in a file, with aliases expanded."""
-_IN_BRACKETS = ("while parsing a flow mapping", "while parsing a flow sequence")
 
 
 class ConfigLoader(yaml.SafeLoader):
@@ -132,10 +119,7 @@ def read_all(files: Sequence[Given], folders: Sequence[Path]) -> list[Written]:
     in_code = (file for file in files if not isinstance(file, Path))
     return [
         *documents.values(),
-        *(
-            Written(IN_CODE if number == 1 else f"{IN_CODE}, {number}", _as_text(each))
-            for number, each in enumerate(in_code, start=1)
-        ),
+        *(Written(IN_CODE, _as_text(each)) for each in in_code),
     ]
 
 
@@ -163,16 +147,20 @@ def _as_text(value: Any) -> Any:  # noqa: ANN401 - any YAML value
 
 def _read(path: Path) -> Written:
     """Read one file; a ValueError names it and says what is wrong, without quoting it."""
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder; name it with -C")
     try:
-        node, content = parsed(_text_of(path))
-    except RecursionError:
-        raise ValueError(f"{path}: is nested too deeply to be a configuration") from None
+        loader = ConfigLoader(path.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        content = loader.construct_document(node) if node else None
+    except FileNotFoundError:
+        raise ValueError(f"{path}: there is no such file") from None
+    except OSError as cause:
+        raise ValueError(f"{path}: cannot be read: {cause.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: is not UTF-8 text") from None
     except yaml.MarkedYAMLError as cause:
-        mark = cause.problem_mark or cause.context_mark
-        if _is_unclosed_quote(cause):
-            mark = cause.context_mark
-        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise ValueError(f"{path}{where}: {_wrong_yaml(cause)}") from None
+        raise ValueError(f"{path}{_wrong_yaml(cause)}") from None
     except yaml.YAMLError:
         raise ValueError(f"{path}: contains a character that YAML does not allow") from None
     if content is None:
@@ -182,85 +170,12 @@ def _read(path: Path) -> Written:
     return Written(str(path), content, node)
 
 
-def _text_of(path: Path) -> str:
-    if path.is_dir():
-        raise ValueError(f"{path}: is a folder; name it with -C")
-    try:
-        return bounded_text(path)
-    except FileNotFoundError:
-        raise ValueError(f"{path}: there is no such file") from None
-    except OSError as cause:
-        raise ValueError(f"{path}: cannot be read: {cause.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: is not UTF-8 text") from None
-
-
-def bounded_text(path: Path) -> str:
-    """Read a text file; raise OSError if it is too large, like an endless device."""
-    with path.open(encoding="utf-8") as file:
-        text = file.read(LARGEST_FILE + 1)
-    if len(text) > LARGEST_FILE:
-        raise OSError(errno.EFBIG, f"it has more than {LARGEST_FILE >> 20} MiB of text")
-    return text
-
-
-def parsed(text: str) -> tuple[yaml.Node | None, Any]:
-    """Parse a text into its node tree and its content; raise YAMLError for faults. Pure."""
-    loader = ConfigLoader(text)
-    try:
-        node = loader.get_single_node()
-        if node is not None and _values_in(node, {}) > MOST_VALUES:
-            problem = f"its aliases make more than {MOST_VALUES:,} values of it; write fewer"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
-        return node, loader.construct_document(node) if node else None
-    except ParserError as cause:
-        if "<stream end>" not in str(cause.problem):
-            raise
-        opened = loader.marks[-1]
-        problem = f"the {text[opened.index]} on line {opened.line + 1} is never closed"
-        raise yaml.MarkedYAMLError(problem=problem, problem_mark=opened) from None
-    finally:
-        loader.dispose()
-
-
-def _values_in(node: yaml.Node, known: dict[int, int]) -> int:
-    """Count the values below a node, counting an alias each time it is used."""
-    if id(node) not in known:
-        known[id(node)] = 0  # An alias of an ancestor is refused on construction.
-        inside = node.value if isinstance(node, yaml.CollectionNode) else []
-        if isinstance(node, yaml.MappingNode):
-            inside = [each for entry in inside for each in entry]
-        known[id(node)] = 1 + sum(_values_in(each, known) for each in inside)
-    return known[id(node)]
-
-
 def _wrong_yaml(cause: yaml.MarkedYAMLError) -> str:
-    """Return what is wrong with a file; in the parser's words if we have no better ones."""
-    what = str(cause.problem or cause.context)
-    if _is_unclosed_quote(cause):
-        return "a text in quotes begins here, and its closing quote is missing"
-    if isinstance(cause, ComposerError) and cause.context == _TWO_DOCUMENTS:
-        return "a second document begins here; a configuration file holds one document"
-    if isinstance(cause, ParserError) and "<block" in what:
-        return f"{what}; is this line indented like those that it belongs to?"
-    if isinstance(cause, ScannerError) and r"'\t'" in what:
-        return "a tab, which YAML does not allow here; indent with spaces, not a tab"
-    if isinstance(cause, ScannerError) and what == _NO_MAPPING:
-        return f"{what}; is the line indented wrongly, or is there a ': ' in a text without quotes?"
-    return what + _opened_above(cause)
-
-
-def _opened_above(cause: yaml.MarkedYAMLError) -> str:
-    """Return the line of an unclosed bracket, if it is an earlier line."""
-    opened, found = cause.context_mark, cause.problem_mark
-    if cause.context not in _IN_BRACKETS or not opened or not found or opened.line == found.line:
-        return ""
-    return f"; the bracket around it was opened on line {opened.line + 1}"
-
-
-def _is_unclosed_quote(cause: yaml.MarkedYAMLError) -> bool:
-    """Whether a quote is never closed: its start is the better position for the message."""
-    return cause.context == _IN_QUOTES and str(cause.problem).startswith("found unexpected")
+    """Return where a file is wrong, and what the parser says of it."""
+    mark, begun = cause.problem_mark or cause.context_mark, cause.context_mark
+    where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+    within = f", {cause.context} from line {begun.line + 1} on" if cause.context and begun else ""
+    return f"{where}: {cause.problem or cause.context}{within}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +213,7 @@ class Merged:
         beside = Path(origin.file if origin else "").parent
         file = beside / name
         try:
-            text = bounded_text(file)
+            text = file.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise ValueError(f"there is no file {file}") from None
         except OSError as cause:

@@ -1,7 +1,7 @@
 """Load YAML files into one valid document, or report all faults at once.
 
-Files are read, merged section by section, interpolated, then validated. Faulty parts are left out
-and the rest is checked, so that one run of the program reports everything there is to fix.
+Files are read, merged section by section, interpolated, then validated. If every section is valid
+by itself, they are compared with each other.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from lakebed import types
-from lakebed.config.checks import check_sections, check_written
+from lakebed.config.checks import check_sections
 from lakebed.config.ddl import Declared, schema_from, type_names
 from lakebed.config.faults import ConfigFault, in_words, kind_of, value_at, with_profiles
 from lakebed.config.files import Given, Merged, merge, read_all
@@ -57,7 +57,10 @@ Check = Callable[[Document], Iterable[ConfigFault]]
 def load_document(
     files: Sequence[Given], folders: Sequence[Path], environment: Mapping[str, str], check: Check
 ) -> Document:
-    """Load a configuration; ConfigInvalid carries all faults, including those of `check`."""
+    """Load a configuration; ConfigInvalid carries the faults of all sections.
+
+    If each section is valid by itself, it carries the faults between them, and those of `check`.
+    """
     merged = merge(read_all(files, folders))
     faults = list(merged.faults)
     tree = _interpolated(merged.tree, environment, (), faults)
@@ -65,12 +68,11 @@ def load_document(
         (*path, "fields"): (*path, _declare(path, section, merged, faults))
         for path, section in _schemas(tree)
     }
-    valid, cut = _validated(tree, merged.tree, faults)
-    document = with_profiles(valid)
-    faults += check_written(tree)
-    for fault in [*check_sections(document), *check(document)]:
-        _report(_where_written(fault, tree, cut), faults)
-    if faults:
+    document = _validated(tree, merged.tree, faults)
+    if document is not None and not faults:
+        document = with_profiles(document)
+        faults = [*check_sections(document), *check(document)]
+    if document is None or faults:
         named = (_as_written(fault, written_as, tree) for fault in faults)
         raise ConfigInvalid([merged.line(fault) for fault in named])
     return document
@@ -129,7 +131,7 @@ def _declare(
             try:
                 section["fields"] = _fields((*path, key), value, merged)
             except ValueError as wrong:
-                faults.append(ConfigFault((*path, key), str(wrong), near=()))
+                faults.append(ConfigFault((*path, key), str(wrong)))
                 section["fields"] = None
     return given[-1] if given else "fields"
 
@@ -184,76 +186,18 @@ def _validated(
     tree: Any,  # noqa: ANN401
     written: Any,  # noqa: ANN401
     faults: list[ConfigFault],
-) -> tuple[Document, set[KeyPath]]:
-    """Return the document without faulty parts, which are reported, and the paths cut out."""
-    cut: set[KeyPath] = set()
-    while True:
-        kept = _without(tree, cut)
-        try:
-            return Document.model_validate(kept), cut
-        except ValidationError as invalid:
-            errors = invalid.errors(include_url=False, include_input=False)
-        faulty = set()
-        for error in errors:
-            # A section without a required key is cut out whole.
-            part = error["loc"][: -1 if error["type"] == "missing" else None]
-            faulty.add(_path_written(_within(kept, part), tree, cut))
-            error["loc"] = _path_written(error["loc"], tree, cut)
-            _report(ConfigFault(error["loc"], in_words(error, written, tree)), faults)
-        cut |= faulty
-
-
-def _where_written(fault: ConfigFault, tree: Any, cut: set[KeyPath]) -> ConfigFault:  # noqa: ANN401
-    """Return a fault with its path in the whole tree instead of the pruned one."""
-    near = fault.near and tuple(_path_written(path, tree, cut) for path in fault.near)
-    return replace(fault, path=_path_written(fault.path, tree, cut), near=near)
-
-
-def _path_written(path: KeyPath, tree: Any, cut: set[KeyPath]) -> KeyPath:  # noqa: ANN401
-    """Return the path of a part in the whole tree: in pruned lists, items moved up."""
-    found: KeyPath = ()
-    for part in path:
-        if isinstance(tree, list) and isinstance(part, int):
-            kept = [index for index in range(len(tree)) if (*found, index) not in cut]
-            found = (*found, kept[part])
-        else:
-            found = (*found, part)
-        tree = value_at(tree, found[-1:])
-    return found
-
-
-def _within(tree: Any, path: KeyPath) -> KeyPath:  # noqa: ANN401
-    """Return a path as far as the tree has it: short forms have no inner keys."""
-    for length, part in enumerate(path):
-        try:
-            tree = tree[part]
-        except (LookupError, TypeError):
-            return path[:length]
-        if isinstance(tree, str):
-            return path[: length + 1]
-    return path
-
-
-def _report(fault: ConfigFault, faults: list[ConfigFault]) -> None:
-    """Add a fault, unless a known one at or below its path already explains it."""
-    near = (fault.path,) if fault.near is None else fault.near
-    if not any(known.path[: len(path)] == path for known in faults for path in near):
-        faults.append(fault)
-
-
-def _without(value: Any, cut: set[KeyPath], path: KeyPath = ()) -> Any:  # noqa: ANN401
-    match value:
-        case dict():
-            kept = {key: item for key, item in value.items() if (*path, key) not in cut}
-            return {key: _without(item, cut, (*path, key)) for key, item in kept.items()}
-        case list():
-            return [
-                _without(item, cut, (*path, index))
-                for index, item in enumerate(value)
-                if (*path, index) not in cut
-            ]
-        case _:
-            return value
+) -> Document | None:
+    """Return the document; None if a section is invalid, whose faults are added."""
+    try:
+        return Document.model_validate(tree)
+    except ValidationError as invalid:
+        errors = invalid.errors(include_url=False, include_input=False)
+    for error in errors:
+        path = error["loc"]
+        # A part that could not be read counts as missing, which its own fault explains.
+        if not any(known.path[: len(path)] == path for known in faults):
+            faults.append(ConfigFault(path, in_words(error, written, tree)))
+    return None
 
 
 FILE = "configuration.schema.json"

@@ -142,7 +142,7 @@ def _with_partitions(document: Document) -> Document:
 def _check(written: Document, *, refused_properties: Refuse) -> Iterator[ConfigFault]:
     document = _with_partitions(written)
     if not document.tables:
-        yield ConfigFault((), NO_TABLE, near=(("tables",),))
+        yield ConfigFault((), NO_TABLE)
     for name, table in document.tables.items():
         if FORGETS in table.table_properties:
             yield ConfigFault(

@@ -35,7 +35,7 @@ def faults(folder: Path, *texts: str, **more: Any) -> list[str]:
     return invalid.value.faults
 
 
-def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
+def test_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
     found = faults(
         folder,
         """
@@ -62,12 +62,28 @@ def test_all_faults_of_all_sections_are_reported_at_once(folder: Path) -> None:
             "what: unknown key; known keys are source, sink, schema, error_handling, pipelines, "
             "tables, storage, global, spark, metrics, telemetry  (a.yaml:7)"
         ),
+    ]
+
+
+def test_faults_between_valid_sections_are_reported_at_once(folder: Path) -> None:
+    found = faults(
+        folder,
+        """
+        source: {path: /in}
+        sink: {}
+        schema: {fields: [{name: a, type: date}, {name: A, type: date}]}
+        """,
+        check=lambda _: [ConfigFault(("source", "path"), "is empty")],
+    )
+
+    assert found == [
         "sink.path: is required  (a.yaml:3)",
         (
             "schema.fields: a and A differ only in case, and Delta column names are "
             "case-insensitive; declare the one to keep (values of the other are left out and "
             "counted), and rename one in the data to keep both  (a.yaml:4)"
         ),
+        "source.path: is empty  (a.yaml:2)",
     ]
 
 
@@ -84,10 +100,7 @@ def test_faults_of_a_list_have_the_indexes_that_are_written(folder: Path) -> Non
             - {name: u, type: struct, fields: [{name: x}, {name: y, type: z}, {name: =, type: int}]}
         storage:
           - {options: {}}
-          - {prefix: s3://b, options: {}}
-          - {prefix: s3://b, options: {}}
         """,
-        check=lambda _: [ConfigFault(("schema", "fields", 0), "", near=(("schema", "fields", 0),))],
     )
 
     assert [(fault.partition(":")[0], fault.rpartition(":")[2]) for fault in found] == [
@@ -96,20 +109,12 @@ def test_faults_of_a_list_have_the_indexes_that_are_written(folder: Path) -> Non
         ("schema.fields[4].fields[0].type", "8)"),
         ("schema.fields[4].fields[1].type", "8)"),
         ("storage[0].prefix", "10)"),
-        ("storage[2].prefix", "12)"),
-        ("source", " is required  (a.yaml)"),
-        ("sink", " is required  (a.yaml)"),
-        ("schema.fields[3].name", "7)"),
-        ("schema.fields[4].fields[2].name", "8)"),
-        ("schema.fields[1]", "5)"),
     ]
 
 
-def test_a_fault_that_only_follows_from_another_is_not_reported(folder: Path) -> None:
-    def check(document: Any) -> Iterator[ConfigFault]:
-        assert document.source is None
-        yield ConfigFault(("source",), "is gone")
-        yield ConfigFault((), "nothing to do", near=(("source",),))
+def test_sections_are_compared_only_if_each_is_valid_by_itself(folder: Path) -> None:
+    def check(_document: Any) -> Iterator[ConfigFault]:
+        raise AssertionError("a faulty document is not compared")
 
     assert faults(folder, COMPLETE.replace("/in", "ftp://x"), check=check) == [
         (
@@ -159,48 +164,43 @@ def test_plain_values_stay_what_they_say(folder: Path) -> None:
     }
 
 
-QUOTED = "is the line indented wrongly, or is there a ': ' in a text without quotes?"
-OPENED = "the bracket around it was opened on line 1"
-UNCLOSED = "a text in quotes begins here, and its closing quote is missing"
-INDENTED = "is this line indented like those that it belongs to?"
-
-
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("sink: [1", "a.yaml:1:7: the [ on line 1 is never closed"),
-        ("[", "a.yaml:1:1: the [ on line 1 is never closed"),
-        ("a: 1\nb: [{c: 1]\n", "a.yaml:2:10: expected ',' or '}', but got ']'"),
-        ("a: 1\nb: {c: [1]\n", "a.yaml:2:4: the { on line 2 is never closed"),
         (
-            "source: {path: /in\nsink: {path: /out}",
-            f"a.yaml:2:5: expected ',' or '}}', but got ':'; {OPENED}",
+            "a: 1\nb: {c: [1]\n",
+            (
+                "a.yaml:3:1: expected ',' or '}', but got '<stream end>', "
+                "while parsing a flow mapping from line 2 on"
+            ),
         ),
-        ("sink:\n  path: 'x\n  a: 1\n", f"a.yaml:2:9: {UNCLOSED}"),
-        ('sink:\n  path: "x\n---\na: 1', f"a.yaml:2:9: {UNCLOSED}"),
-        ("a: b: c", f"a.yaml:1:5: mapping values are not allowed here; {QUOTED}"),
+        (
+            "sink:\n  path: 'x\n  a: 1\n",
+            (
+                "a.yaml:4:1: found unexpected end of stream, "
+                "while scanning a quoted scalar from line 2 on"
+            ),
+        ),
+        ("a: b: c", "a.yaml:1:5: mapping values are not allowed here"),
         (
             "sink:\n\tpath: x",
-            "a.yaml:2:1: a tab, which YAML does not allow here; indent with spaces, not a tab",
+            "a.yaml:2:1: found character '\\t' that cannot start any token",
         ),
         ("sink:\n  x: 1\n  x: 2", "a.yaml:3:3: the key x is given twice, first on line 2"),
         ("? [a]\n: 1", "a.yaml:1:3: a key must be text"),
         ("a: &a [*a]", "a.yaml:1:4: found unconstructable recursive node"),
         (
-            "sink:\n  path: x\n source: 1",
-            f"a.yaml:3:2: expected <block end>, but found '<block mapping start>'; {INDENTED}",
-        ),
-        (
             "a: 1\n---\nb: 1",
-            "a.yaml:2:1: a second document begins here; a configuration file holds one document",
+            (
+                "a.yaml:2:1: but found another document, "
+                "expected a single document in the stream from line 1 on"
+            ),
         ),
         ("- a", "a.yaml: must be a mapping of sections, not a list"),
         ("text", "a.yaml: must be a mapping of sections, not text"),
         ("", "a.yaml: is empty"),
         ("# a comment", "a.yaml: is empty"),
         ("a: \x01", "a.yaml: contains a character that YAML does not allow"),
-        ("a: " + "[" * 1000, "a.yaml: is nested too deeply to be a configuration"),
-        ("a: " + "[" * 900 + "]" * 900, "a.yaml: is nested too deeply to be a configuration"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_reported_with_its_place(
@@ -325,7 +325,6 @@ spark: &shared
         "(a.yaml:12)",
         "(a.yaml:13)",
         "(a.yaml:15)",
-        "(a.yaml:6)",
     ]
 
 
@@ -360,9 +359,7 @@ def test_what_is_given_in_python_has_no_line() -> None:
         load_document([{"sink": {"file_size_mb": -1}}], [], {}, lambda _: ())
 
     assert invalid.value.faults == [
-        "sink.file_size_mb: must be greater than 0, not -1  (given in Python)",
-        "source: is required  (given in Python)",
-        "sink.path: is required  (given in Python)",
+        "sink.file_size_mb: must be greater than 0, not -1  (given in Python)"
     ]
 
 
@@ -432,23 +429,3 @@ def test_a_column_is_not_nested_deeper_than_readers_bear(folder: Path) -> None:
 def test_a_location_with_a_nul_character_is_refused(folder: Path) -> None:
     found = faults(folder, 'source: {path: "/in\\0"}')
     assert any("source.path: must not contain a NUL character" in one for one in found), found
-
-
-def test_aliases_that_multiply_are_refused(folder: Path) -> None:
-    levels = "".join(
-        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" if n else "a0: &a0 [x]\n"
-        for n in range(12)
-    )
-    (fault,) = faults(folder, levels)
-    assert "its aliases make more than 1,000,000 values" in fault
-
-
-@pytest.mark.parametrize("key", ["-c", "schema.file"])
-def test_a_file_without_an_end_is_refused(folder: Path, key: str) -> None:
-    endless = Path("/dev/zero")
-    if key == "-c":
-        with pytest.raises(ConfigInvalid, match="more than 16 MiB"):
-            load_document([endless], [], {}, lambda _document: ())
-    else:
-        told = "schema.file: /dev/zero cannot be read: it has more than 16 MiB"
-        assert any(told in fault for fault in faults(folder, f"schema: {{file: {endless}}}"))
