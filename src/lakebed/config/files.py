@@ -150,9 +150,7 @@ def _read(path: Path) -> Written:
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; name it with -C")
     try:
-        loader = ConfigLoader(path.read_text(encoding="utf-8"))
-        node = loader.get_single_node()
-        content = loader.construct_document(node) if node else None
+        node, content = parsed(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file") from None
     except OSError as cause:
@@ -168,6 +166,13 @@ def _read(path: Path) -> Written:
     if not isinstance(content, dict):
         raise ValueError(f"{path}: must be a mapping of sections, not {kind_of(content)}")  # noqa: TRY004
     return Written(str(path), content, node)
+
+
+def parsed(text: str) -> tuple[yaml.Node | None, Any]:
+    """Parse a text into its node tree and its content; raise YAMLError for faults. Pure."""
+    loader = ConfigLoader(text)
+    node = loader.get_single_node()
+    return node, loader.construct_document(node) if node else None
 
 
 def _wrong_yaml(cause: yaml.MarkedYAMLError) -> str:
