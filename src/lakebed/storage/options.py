@@ -11,7 +11,7 @@ ANY_REGION = "us-east-1"
 PREFIXES = ("aws_", "azure_storage_", "azure_", "google_")
 SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "s3": {
-        "aws_endpoint": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
+        "aws_endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AWS_ENDPOINT_URL"),
         "aws_region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
         "aws_access_key_id": ("AWS_ACCESS_KEY_ID",),
         "aws_secret_access_key": ("AWS_SECRET_ACCESS_KEY",),

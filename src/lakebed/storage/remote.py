@@ -21,7 +21,7 @@ from lakebed.errors import ConfigInvalid, ObjectMissing, StoreDenied, StoreUnava
 from lakebed.locations import openable, place_of
 from lakebed.storage import disk, settings
 from lakebed.storage.aws import sessions
-from lakebed.storage.options import PREFIXES, SPELLINGS, StorageOptions, bare
+from lakebed.storage.options import SPELLINGS, StorageOptions, bare
 from lakebed.storage.settings import CLIENT_OPTIONS, split
 from lakebed.storage.store_errors import explained
 
@@ -36,11 +36,8 @@ RETRY: Mapping[str, Any] = {
 }
 """At most five attempts per request, with growing random pauses."""
 
-KNOWN = (
-    *sorted(CLIENT_OPTIONS),
-    *(bare(name) for spellings in SPELLINGS.values() for name in spellings),
-)
-"""The known options without prefix, for suggestions."""
+KNOWN = (*sorted(CLIENT_OPTIONS), *(name for each in SPELLINGS.values() for name in each))
+"""The known options, for suggestions."""
 
 
 def with_region(options: StorageOptions, uri: str) -> StorageOptions:
@@ -64,10 +61,8 @@ def fault_of(
         name = next(
             (option for option in options if option.lower() == unknown[1].lower()), unknown[1]
         )
-        near = get_close_matches(bare(name.lower()), KNOWN, n=1, cutoff=0.75)
-        return f"{name}: unknown option" + (
-            f"; did you mean {_like(name, near[0])}?" if near else ""
-        )
+        near = get_close_matches(name.lower(), [*KNOWN, *map(bare, KNOWN)], n=1, cutoff=0.75)
+        return f"{name}: unknown option" + (f"; did you mean {near[0]}?" if near else "")
     for name in options:
         try:
             opens({other: value for other, value in options.items() if other != name})
@@ -99,12 +94,6 @@ def for_delta(
         **client,
         **store,
     }
-
-
-def _like(written: str, bare: str) -> str:
-    """Format a suggested option like the written one: with its prefix, in its case."""
-    prefix = next((each for each in PREFIXES if written.lower().startswith(each)), "")
-    return f"{prefix}{bare}".upper() if written.isupper() else f"{prefix}{bare}"
 
 
 def _duration(time: timedelta) -> str:

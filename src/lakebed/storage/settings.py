@@ -9,7 +9,7 @@ every library gets each value under one name.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -20,8 +20,6 @@ from lakebed.storage.options import SPELLINGS, bare, is_endpoint
 
 S3_ENDPOINT = "aws_endpoint_url_s3"
 """In the environment it overrides every other endpoint, so libraries get this name, too."""
-RANKED = frozenset({"aws_region", "aws_profile"})
-"""Settings with a conventional order of names, so two values do not contradict each other."""
 KEYS = ("aws_access_key_id", "aws_secret_access_key")
 ONE_PLACE = frozenset({*KEYS, "aws_session_token", "aws_profile"})
 """Settings that form a key together, so they must come from one source."""
@@ -154,27 +152,18 @@ def _join_profile(found: dict[str, Setting], environment: Mapping[str, str]) -> 
     """Add the settings of the profile that applies, unless there is a key already."""
     if found.keys() & set(KEYS) or _is_unsigned(found):
         return
-    profile, renews = found.get("aws_profile"), None
-    if profile is None or (profile.outside and environment.get(WEB_IDENTITY)):
-        # No profile is named: use the keys of the default one, as AWS's own programs do.
-        default = None if environment.get(WEB_IDENTITY) else _default(environment)
-        given = default.values if default is not None and default.has_keys else {}
+    profile = found.get("aws_profile")
+    given: Mapping[str, str]
+    if profile is not None and not (profile.outside and environment.get(WEB_IDENTITY)):
+        given, renews = sessions.settings_of_profile(profile.value, environment)
     else:
-        named = sessions.named(profile.value, environment)
-        given = named.values
-        if not named.has_keys:
-            given, renews = sessions.followed(profile.value, named, environment)
+        # No profile is named: use the keys of the default one, as AWS's own programs do.
+        is_used = not environment.get(WEB_IDENTITY)
+        given, renews = sessions.settings_of_default(environment) if is_used else {}, None
     name = profile.name if profile is not None else sessions.DEFAULT
     for canonical, value in given.items():
         setting = Setting(name=name, value=value, outside=True, renews=renews)
         found.setdefault(canonical, setting)
-
-
-def _default(environment: Mapping[str, str]) -> sessions.Profile | None:
-    try:
-        return sessions.read(sessions.DEFAULT, environment)
-    except sessions.ProfileUnusable:
-        return None  # It was not requested.
 
 
 def _is_unsigned(found: Mapping[str, Setting]) -> bool:
@@ -262,25 +251,11 @@ def _outside(
     for each in given:
         if fault := _fault(each.name, each.value):
             raise ConfigInvalid([f"{uri}: {each.where}: {fault}"])
-    others = [each for each in given[1:] if each.value.rstrip("/") != given[0].value.rstrip("/")]
-    if others and canonical not in RANKED:
-        fault = (
-            f"the environment variables {given[0].name} and {others[0].name} are the same "
-            f"setting, with two values; unset one of them, or set {names[0]} in storage_options"
-        )
+    empty = [name for name in names if name in environment and canonical == "aws_endpoint"]
+    if empty and not given:  # A client panics on it.
+        fault = f"the environment variable {empty[0]} is empty; unset it, or give it a URL"
         raise ConfigInvalid([f"{uri}: {fault}"])
-    if not given and canonical == "aws_endpoint":
-        _refuse_empty(names, uri, environment)
     return given[0] if given else None
-
-
-def _refuse_empty(names: tuple[str, ...], uri: str, environment: Mapping[str, str]) -> None:
-    """Raise if the environment has an empty address: a client panics on one."""
-    for name in names:
-        if name in environment:
-            raise ConfigInvalid(
-                [f"{uri}: the environment variable {name} is empty; unset it, or give it a URL"]
-            )
 
 
 def _missing(found: Mapping[str, Setting]) -> str:
@@ -300,21 +275,17 @@ def _canonical(name: str, spellings: Mapping[str, tuple[str, ...]]) -> str:
 
 def _fault(name: str, value: str) -> str:
     """Return what is wrong with an option in any store; empty if nothing."""
-    return next(_faults(bare(name.lower()), value), "")
-
-
-def _faults(meant: str, value: str) -> Iterator[str]:
+    meant = bare(name.lower())
     if meant in PLACES:
-        yield "the bucket is named by the URI; remove this option"
+        return "the bucket is named by the URI; remove this option"
     if meant == "conditional_put" and value.lower() == "disabled":
-        yield (
+        return (
             "must not be disabled: both programs depend on create-only writes; remove this option, "
             "or use a store that supports them"
         )
     if meant not in OF_LINES and _CONTROL.search(value):
-        if value.endswith(("\n", "\r")) and not _CONTROL.search(value.rstrip("\r\n")):
-            yield (
-                "it ends with a line break, which is not part of it; remove it (in YAML write the "
-                "value on the line of its key, or with |- instead of |)"
-            )
-        yield "it has a line break or another control character in it; remove that"
+        return (
+            "it has a line break or another control character in it; remove that (in YAML write "
+            "the value on the line of its key, or with |- instead of |)"
+        )
+    return ""

@@ -16,7 +16,7 @@ from lakebed.errors import (
 )
 from lakebed.storage.options import OptionOrigin, StorageOptions
 from lakebed.storage.store import AlreadyThere, Store
-from lakebed.storage.store_errors import Caller, answer_in, meaning, means_exists
+from lakebed.storage.store_errors import answer_in, means_exists, store_refusal
 from lakebed.terminal.call import exit_code_of
 from tests.support.answering import Given, error
 from tests.support.ports import reserved_port
@@ -83,11 +83,10 @@ CLOCK = (
     "({code}): set the clock, or have it set by NTP"
 )
 STORE, OPTIONS = "the store at {at} ", "source.storage_options."
-KEY = f"{STORE}does not know the access key ({{code}}): correct {OPTIONS}AWS_ACCESS_KEY_ID"
-SECRET = (
-    f"{STORE}does not accept the secret of the access key ({{code}}): correct "
-    f"{OPTIONS}AWS_SECRET_ACCESS_KEY"
-)
+LOGIN = f"{STORE}does not accept the credentials ({{code}}): correct or renew {OPTIONS}{{key}}"
+KEY = LOGIN.replace("{key}", "AWS_ACCESS_KEY_ID")
+SECRET = LOGIN.replace("{key}", "AWS_SECRET_ACCESS_KEY")
+SESSION = LOGIN.replace("{key}", "AWS_SESSION_TOKEN")
 BUCKET = f"{STORE}has no bucket lake ({{code}}): correct source.path, or create it"
 CONTAINER = (
     f"{STORE}has no container lake ({{code}}): correct source.path, or "
@@ -101,11 +100,6 @@ ELSEWHERE = (
     f"{STORE}says that the bucket lake is in another region: set {OPTIONS}aws_region to the "
     "region of the bucket"
 )
-SESSION = (
-    f"{STORE}says that the session has expired or its token is wrong ({{code}}): renew "
-    f"{OPTIONS}AWS_SESSION_TOKEN"
-)
-LOGIN = f"{STORE}does not accept the credentials ({{code}}): correct or renew {OPTIONS}{{key}}"
 REFUSED = (
     f"{STORE}refused access ({{code}}); check the permissions on the {{place}} lake, and the "
     f"credentials: {OPTIONS}{{key}}"
@@ -187,7 +181,7 @@ def test_only_an_object_that_is_there_is_taken_for_one(place):
     place.answer = lambda _asked: error(409, "BlobAlreadyExists")
     assert store.create("x", b"1") == AlreadyThere()
     place.answer = lambda _asked: error(409, "AccountIsDisabled")
-    with pytest.raises(StoreMisconfigured, match="account cannot be used"):
+    with pytest.raises(StoreDenied, match=r"refused access \(AccountIsDisabled\)"):
         store.create("x", b"1")
     place.answer = lambda _asked: error(412, "PreconditionFailed")
     assert s3(place.address).create("x", b"1") == AlreadyThere()
@@ -207,8 +201,8 @@ def test_a_refused_connection_names_the_address_and_the_key_that_leads_there(kin
         with pytest.raises(StoreUnavailable) as caught:
             OPENED[kind](address).get("x")
         assert caught.value.message == (
-            f"the store gave no answer: the connection was refused; it was asked at {address}, as "
-            f"source.storage_options.{key} specifies: check that address, and that the store is up"
+            f"the store gave no answer: Connection refused; it was asked at {address}: check the "
+            f"address in source.storage_options.{key}, and that the store is up"
         )
         assert exit_code_of(caught.value) == 1
 
@@ -220,7 +214,7 @@ def test_what_is_set_in_the_environment_is_named_as_that(place, monkeypatch):
     place.answer = lambda _asked: error(403, "InvalidAccessKeyId")
     store = Store("s3://lake/in", StorageOptions(options, ORIGIN), retry=QUICK)
     with pytest.raises(
-        StoreMisconfigured, match="correct the environment variable AWS_ACCESS_KEY_ID"
+        StoreMisconfigured, match="renew the environment variable AWS_ACCESS_KEY_ID"
     ):
         store.get("x")
 
@@ -255,14 +249,12 @@ def test_googles_login_is_told_by_its_own_code():
 
 
 def test_a_machine_without_a_role_is_no_store_that_refuses():
-    caller = Caller(uri="gs://lake/in", options=StorageOptions({}, ORIGIN), environment={})
-    answer = answer_in(
+    text = (
         "Generic GCS error: Error performing token request: Error performing GET "
         "http://169.254.169.254/computeMetadata/v1/token?audience=x in 1ms - Server returned "
         "non-2xx status code: 404 Not Found: <html>"
     )
-    assert answer is not None
-    told = meaning(answer, caller)
+    told = store_refusal(text, uri="gs://lake/in", options=StorageOptions({}, ORIGIN))
     assert isinstance(told, StoreMisconfigured)
     assert told.message == (
         "there are no credentials for the bucket lake: source.storage_options and the environment "

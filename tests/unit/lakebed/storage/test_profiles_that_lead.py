@@ -147,7 +147,7 @@ def test_a_program_that_fails_is_told_without_its_words(place: Answering, home: 
         Store("s3://lake/in", given(place, AWS_PROFILE="leads"))
     told = str(raised.value)
     assert "source.storage_options.AWS_PROFILE: names a profile that led to no keys" in told
-    assert "(credential_process) [CredentialRetrievalError]" in told
+    assert "[CredentialRetrievalError]" in told
     assert "canary" not in told
 
 

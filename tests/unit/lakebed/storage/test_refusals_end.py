@@ -40,8 +40,8 @@ def configuration(folder: Path, address: str) -> Path:
 @pytest.mark.parametrize(
     ("code", "status", "says"),
     [
-        ("InvalidAccessKeyId", 403, "correct storage[0].options.AWS_ACCESS_KEY_ID"),
-        ("SignatureDoesNotMatch", 403, "correct storage[0].options.AWS_SECRET_ACCESS_KEY"),
+        ("InvalidAccessKeyId", 403, "correct or renew storage[0].options.AWS_ACCESS_KEY_ID"),
+        ("SignatureDoesNotMatch", 403, "correct or renew storage[0].options.AWS_SECRET_ACCESS_KEY"),
         ("PermanentRedirect", 301, "set storage[0].options.AWS_REGION to the region of"),
         ("NoSuchBucket", 404, "has no bucket lake (NoSuchBucket): correct "),
     ],

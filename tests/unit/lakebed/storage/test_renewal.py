@@ -154,12 +154,15 @@ def test_a_session_that_the_store_takes_for_over_is_told(way):
     issuer.lasts = HOUR
     store = opened(place, **options)
     store.get("a")
-    with pytest.raises(StoreMisconfigured, match="the session has expired"):
+    with pytest.raises(StoreMisconfigured, match="does not accept the credentials"):
         store.get("b")
 
 
 def test_a_certificate_that_is_not_trusted_is_told():
-    with answering(secure=True) as place, pytest.raises(StoreUnavailable, match="not trusted; it"):
+    with (
+        answering(secure=True) as place,
+        pytest.raises(StoreUnavailable, match=r"(?i)invalid ?(peer )?certificate"),
+    ):
         opened(place, AWS_SKIP_SIGNATURE="true").get("a")
 
 
