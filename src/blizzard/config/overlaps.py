@@ -2,26 +2,23 @@
 
 Dead letters are NDJSON: below a source they would be read as data, fail, and produce more dead
 letters. To a VACUUM, a source below a table is untracked data. Executors on this machine share its
-disks and its loopback; those of a cluster have their own.
+disks; those of a cluster have their own.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
-
-from pydantic import SecretStr
 
 from blizzard.config.checks import folder_and_pattern
 from blizzard.model.source.form import SourcePattern, is_hidden
-from lakebed.config.faults import ConfigFault, key_path
+from lakebed.config.faults import ConfigFault
 from lakebed.config.models import Document, KeyPath, place_in
 from lakebed.locations import ByPlace, Place
-from lakebed.storage.options import is_endpoint
 from lakebed.storage.remote import local_path
 
 HERE = re.compile(r"local(-cluster)?(\[.*\])?")
+_PORT = re.compile(r":\d+(?=,|$)")
 LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|\[?::1\]?", re.IGNORECASE)
 
 
@@ -35,16 +32,7 @@ def stays_on_this_machine(master: str) -> bool:
     if runs_in_this_process(master):
         return True
     scheme, _, rest = master.partition("://")
-    return scheme == "spark" and all(leads_to_loopback(f"//{each}") for each in rest.split(","))
-
-
-def leads_to_loopback(url: str) -> bool:
-    """Whether a URL is a loopback address; one that cannot be parsed is not."""
-    try:
-        host = urlsplit(url).hostname
-    except ValueError:
-        return False
-    return host is not None and is_loopback(host)
+    return scheme == "spark" and all(map(is_loopback, _PORT.sub("", rest).split(",")))
 
 
 def is_loopback(host: str) -> bool:
@@ -84,7 +72,6 @@ def faults(document: Document) -> Iterator[ConfigFault]:
             table = place_in(pipeline.sink.uri, pipeline.sink.storage_options)
             written.setdefault(table, name)
             yield from _source_in_table(f"pipeline {name}", table, sources)
-            yield from _table_in_source((*path, "sink"), table, sources)
     for name, each in document.tables.items():
         table = place_in(each.table_uri, each.storage_options)
         if written.get(table) is None:
@@ -104,30 +91,16 @@ def _queue_in_source(
     key: KeyPath, queue: Place, sources: list[_SourceRoot]
 ) -> Iterator[ConfigFault]:
     for source in sources:
-        inner = queue.below(source.folder)
-        if inner is None or _is_excluded(inner, source.pattern):
+        inner, pattern = queue.below(source.folder), source.pattern
+        if inner is None or is_hidden(inner):
+            continue
+        if inner and pattern is not None and not pattern.may_hold(inner):
             continue
         yield ConfigFault(
             key,
             f"is inside source {source.name}, where the records of failed files would be read as "
             "data; move it elsewhere, or into a folder whose name starts with _",
         )
-
-
-def _table_in_source(
-    key: KeyPath, table: Place, sources: list[_SourceRoot]
-) -> Iterator[ConfigFault]:
-    """Refuse a table whose data files match the source's pattern; others are not NDJSON."""
-    for source in sources:
-        inner = table.below(source.folder)
-        pattern = source.pattern
-        if inner is None or pattern is None or is_hidden(inner):
-            continue
-        data = f"{inner}/x.parquet".lstrip("/")
-        if pattern.names_file(data) and pattern.compiled().fullmatch(data):
-            yield ConfigFault(
-                key, f"is inside source {source.name}, whose pattern matches its data files"
-            )
 
 
 def _source_in_table(whose: str, table: Place, sources: list[_SourceRoot]) -> Iterator[ConfigFault]:
@@ -144,16 +117,6 @@ def _source_in_table(whose: str, table: Place, sources: list[_SourceRoot]) -> It
         )
 
 
-def _is_excluded(inner: str, pattern: SourcePattern | None) -> bool:
-    """Whether a source takes no dead letter in a folder below it."""
-    if inner:
-        return is_hidden(inner) or (pattern is not None and not pattern.may_hold(inner))
-    start = "" if pattern is None else pattern.start
-    return not (LETTERS.startswith(start) or start.startswith(LETTERS))
-
-
-LETTERS = "failures-"
-"""The prefix of the names of dead letters."""
 OURS = ("_blizzard", "_delta_log", "_staging")
 """Folders of a table that the programs themselves write."""
 
@@ -162,7 +125,7 @@ def unreachable(document: Document, master: str | None = None) -> Iterator[Confi
     """Yield a fault for each place that executors would seek on their own machines.
 
     On a cluster a local path means another disk on every machine, so it is refused unless the
-    configuration says that the folder is mounted everywhere. The driver's loopback is, too.
+    configuration says that the folder is mounted everywhere.
     `master` is the master of the caller's session and overrides the configuration.
     """
     master = document.spark.master if master is None else master
@@ -172,13 +135,10 @@ def unreachable(document: Document, master: str | None = None) -> Iterator[Confi
     for path, _name, pipeline in document.named_pipelines():
         sink = pipeline.sink
         for below, _source_name, source in pipeline.named_sources():
-            here = (*path, *below)
-            yield from _local(here, "path", source.path, master, shared)
-            yield from _loopback(document, here, source.storage_options, master)
+            yield from _local((*path, *below), "path", source.path, master, shared)
         if sink is not None and sink.uri is not None:
             key = "path" if sink.table_uri is None else "table_uri"
             yield from _local((*path, "sink"), key, sink.uri, master, shared)
-            yield from _loopback(document, (*path, "sink"), sink.storage_options, master)
 
 
 def _local(
@@ -195,17 +155,3 @@ def _local(
             "disks; use an object store, or list a folder that is mounted on all machines under "
             "spark.shared_paths",
         )
-
-
-def _loopback(
-    document: Document, here: KeyPath, options: Mapping[str, SecretStr], master: str
-) -> Iterator[ConfigFault]:
-    if stays_on_this_machine(master):
-        return
-    for name, value in options.items():
-        if is_endpoint(name) and leads_to_loopback(value.get_secret_value()):
-            yield ConfigFault(
-                key_path(document, (*here, "storage_options"), name, options),
-                f"is this machine's loopback address, and executors of {master} would connect to "
-                "their own; use the store's network address",
-            )

@@ -203,7 +203,7 @@ class SourceLister:
         state = state or ListingState(
             builder=self._builder(now, sweep=sweep), ranges=(), began=now.timestamp()
         )
-        since = None if lookback is None else lookback.counted_from(self._since(context), now)
+        since = None if lookback is None else lookback.counted_from(self._since(context))
         return Scan(
             source=self.source,
             context=context,

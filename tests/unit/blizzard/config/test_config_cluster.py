@@ -51,34 +51,6 @@ def test_without_a_cluster_local_paths_are_what_they_are(tmp_path: Path, master:
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "refused"),
-    [
-        ("http://localhost:9000", True),
-        ("https://127.0.0.1", True),
-        ("http://[::1]:9000", True),
-        ("http://minio.lan:9000", False),
-        ("http://10.0.0.7:9000", False),
-        ("http://[::1", False),
-    ],
-)
-@pytest.mark.parametrize("section", ["source", "sink"])
-@pytest.mark.parametrize("key", ["AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "GOOGLE_BASE_URL"])
-def test_a_store_at_the_drivers_loopback_is_refused_on_a_cluster(
-    tmp_path: Path, section: str, key: str, endpoint: str, refused: bool
-) -> None:
-    document = minimal(source__path="s3://b/in", sink__path="s3://b/table")
-    document[section]["storage_options"] = {key: endpoint, "allow_http": True}
-    # A master on loopback has no executors but those of this machine.
-    assert settings_of(tmp_path, document | on_cluster("spark://localhost:7077"))
-    if not refused:
-        assert settings_of(tmp_path, document | on_cluster())
-        return
-    (fault,) = faults_of(tmp_path, document | on_cluster())
-    assert fault.startswith(f"{section}.storage_options.{key}: is this machine's loopback")
-    assert endpoint not in fault, "options are never shown"
-
-
-@pytest.mark.parametrize(
     ("master", "in_process", "on_machine"),
     [
         ("local", True, True),
@@ -93,7 +65,6 @@ def test_a_store_at_the_drivers_loopback_is_refused_on_a_cluster(
         ("k8s://https://localhost:6443", False, False),
         ("yarn", False, False),
         ("locality", False, False),
-        ("spark://[::1:7077", False, False),
     ],
 )
 def test_where_executors_run(master: str, in_process: bool, on_machine: bool) -> None:

@@ -75,7 +75,7 @@ def test_a_folder_that_is_there_is_a_folder_whatever_its_name(tmp_path: Path) ->
         (
             "source.partition_filter",
             {"prefix_template": "region=%s", "lookback": 1},
-            "source.partition_filter.prefix_template: 'region=%s' contains no time",
+            "source.partition_filter.prefix_template: 'region=%s' gives no time",
         ),
         ("source.path", "s3://b/in?sv=2024&sig=x", "source.path: must not hold ? or #"),
     ],

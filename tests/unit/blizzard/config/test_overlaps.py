@@ -44,7 +44,6 @@ def test_a_dead_letter_queue_in_a_source_is_refused(tmp_path, source, dlq):
         ("s3://b/in", "s3://other/in/dlq"),
         ("s3://b/in", "s3://b/in/_dlq"),
         ("s3://b/in/*.ndjson", "s3://b/in/dlq"),
-        ("s3://b/in/events-*", "s3://b/in"),
         ("/data/in", "s3://data/in"),
     ],
 )
@@ -116,13 +115,6 @@ def test_a_source_in_a_table_of_penguin_is_refused(tmp_path):
 def test_a_source_beside_or_around_a_table_is_accepted(tmp_path, source, table):
     """D20: what the programs write into a table is Parquet, or hidden."""
     assert settings_of(tmp_path, pipeline(source, table))
-
-
-@pytest.mark.parametrize("names", ["*.parquet", "*.parquet*"])
-def test_a_table_whose_data_files_a_pattern_means_is_refused(tmp_path, names):
-    """D20."""
-    (fault,) = faults_of(tmp_path, pipeline(f"s3://b/**/{names}", "s3://b/table"))
-    assert fault == "sink: is inside source default, whose pattern matches its data files"
 
 
 def test_places_are_compared_in_one_form():

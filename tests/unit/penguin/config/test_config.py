@@ -130,7 +130,7 @@ def test_the_sweep_horizon_counts_in_the_unit_of_a_template(tmp_path, template):
         ({}, "counts folders of partition_filter.prefix_template or of partition_by."),
         (
             {"partition_by": {"prefix_template": "region=%s"}},
-            "counts the folders of a template, but 'region=%s' contains no time",
+            "counts the folders of a template, but 'region=%s' gives no time",
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_filter_that_tells_no_time_is_refused(tmp_path: Path) -> None:
     (fault,) = faults_of(tmp_path, changed("tables.*.partition_filter", wrong))
 
     assert fault.startswith("tables.events.partition_filter.prefix_template: ")
-    assert "contains no time" in fault
+    assert "gives no time" in fault
 
 
 def test_blizzards_sections_are_checked_but_their_gaps_are_blizzards(tmp_path: Path) -> None:
