@@ -109,7 +109,7 @@ def groups_of(quarantine: QuarantineFiles, selected: SelectedLines) -> list[Faul
         group = found.setdefault(line.fault, FaultGroup(line.fault, line))
         group.lines += 1
         group.files.add(line.key)
-        if line.is_whole and len(group.tried) < MOST_LINES:
+        if len(group.tried) < MOST_LINES:
             group.tried.append(line.raw)
     return sorted(found.values(), key=lambda one: (-one.lines, one.fault.group))
 

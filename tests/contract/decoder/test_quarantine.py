@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from blizzard.model.source.form import SkipRule
-from blizzard.worker.ndjson import lines
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.ndjson.forms.framer import Framer
-from blizzard.worker.ndjson.lines import RAW_BYTES, BadLine, BadRecord, BrokenDocument, Decoded
+from blizzard.worker.ndjson.lines import BadLine, BadRecord, BrokenDocument, Decoded
 from lakebed.columns.schema import Field, Reading, Schema
 from lakebed.types import FieldType, OnBadRecord, OnMismatch, UnknownFields
 from tests.contract.decoder.cases import CASES, Bad, Case
@@ -114,32 +113,12 @@ def test_fields_that_nobody_declared_can_make_a_line_a_bad_one():
 
 
 @pytest.mark.parametrize("step", [1, 7, 64, 1 << 20])
-@pytest.mark.parametrize("ending", [b"", b"\n"])
-def test_a_line_that_is_too_long_is_quarantined_by_its_beginning(
-    monkeypatch: pytest.MonkeyPatch, step: int, ending: bytes
-):
-    monkeypatch.setattr(lines, "RAW_BYTES", 50)
-    long = b'{"id":2,"x":"' + b"y" * 200 + b'"}'
-    data = b'{"id":1}\n' + long + b'\n{"id":3}\n{"id":4}\n' + long + b"\n" + long + ending
+def test_a_line_that_is_too_long_fails_its_file(step: int):
+    data = b'{"id":1}\n{"id":2,"x":"' + b"y" * 200 + b'"}\n{"id":3}\n'
     chunks = [data[at : at + step] for at in range(0, len(data), step)]
-    batches = read(chunks, max_line_bytes=100)
-    require_all_lines(batches)
-    assert ids(batches) == [1, 3, 4]
-    assert sum(each.taken for each in batches) == len(data)
-    found = bad_records(batches)
-    assert [each.line for each in found] == [2, 5, 6]
-    assert [data[each.offset :][: each.size] for each in found] == [long] * 3
-    assert {each.raw for each in found} == {long[:50]}
-    assert {told(each) for each in found} == {
-        ("line_too_long", None, "a line longer than 100 bytes", "at most 100 bytes")
-    }
-
-
-def test_the_beginning_that_is_kept_of_a_line_has_a_stated_size():
-    long = b'{"id":2,"x":"' + b"y" * 3 * RAW_BYTES + b'"}'
-    for chunks in ([long], [long[:RAW_BYTES], long[RAW_BYTES:]]):
-        (bad,) = bad_records(read(chunks, max_line_bytes=RAW_BYTES // 2))
-        assert (len(bad.raw), bad.size) == (RAW_BYTES, len(long))
+    with pytest.raises(BadLine) as bad:
+        read(chunks, max_line_bytes=100)
+    assert (bad.value.code, bad.value.line) == ("line_too_long", 2)
 
 
 def test_a_line_with_a_record_separator_is_quarantined_as_it_stands():
@@ -154,10 +133,10 @@ def test_a_byte_order_mark_counts_where_bytes_are_counted():
     assert bad.offset == data.index(b"{\n")
 
 
-def test_lines_that_a_rule_passes_over_are_not_bad_unless_they_are_too_long():
+def test_lines_that_a_rule_passes_over_are_not_bad():
     rule = SkipRule(only_key=("index",))
-    data = b'{"index":1}\n{"id":1}\n{"index":' + b"1" * 60 + b"}\n{\n"
-    batches = list(decoder(max_line_bytes=40).decode([data], skip=rule))
+    data = b'{"index":1}\n{"id":1}\n{"index":}\n{\n'
+    batches = list(decoder().decode([data], skip=rule))
     require_all_lines(batches)
     assert [each.filtered for each in batches] == [1]
     written = data.split(b"\n")

@@ -214,7 +214,6 @@ class Decoder:
             max_lines=self._max_lines,
             block_bytes=self._block_bytes,
             from_start=from_start,
-            on_bad_record=self._on_bad_record,
         )
         if skip is None:
             return found
@@ -306,7 +305,7 @@ def _counted(decoded: Decoded, block: Block) -> Decoded:
     """Count lines that were blanked in the block separately from originally blank ones."""
     return replace(
         decoded,
-        taken=block.size,
+        taken=block.end,
         blank=decoded.blank - block.filtered - len(block.bad),
         filtered=block.filtered,
         bad=tuple(sorted(decoded.bad + block.bad, key=lambda one: one.line)),

@@ -24,6 +24,7 @@ from blizzard.worker.ndjson.fields import (
 from blizzard.worker.ndjson.grammar import BadMember, Member, NotJson
 from blizzard.worker.ndjson.lines import (
     BLANK,
+    TOO_LONG,
     BadLine,
     BadRecord,
     Block,
@@ -126,7 +127,7 @@ class ExactPath:
             try:
                 cells = self._cells(line, block.text[start:end])
             except BadLine as bad:
-                if self._on_bad_record is OnBadRecord.FAIL:
+                if self._on_bad_record is OnBadRecord.FAIL or bad.code == TOO_LONG:
                     raise
                 raw = block.raw(start, end)
                 bad_records.append(bad_record(bad, raw, offset=block.offset + start))

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from blizzard.model.settings import BLOCK_BYTES, MAX_LINE_BYTES
 from lakebed.errors import LakeError, Whose
-from lakebed.types import OnBadRecord
 
 FEW_BYTES = 64 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -54,8 +53,6 @@ def ended(lines: bytes) -> bytes:
 
 BLANK = b" \t\r"
 SHOWN_CHARACTERS = 60
-RAW_BYTES = 64 * 1024
-"""Bytes kept of a line that exceeds the limit."""
 TOO_LONG = "line_too_long"
 
 _NEWLINE = ord("\n")
@@ -106,9 +103,7 @@ class BadRecord:
     offset: int | None
     """The offset of the line in the decoded text, including a byte order mark; None if unknown."""
     raw: bytes
-    """The line without its newline; only the first `RAW_BYTES` if it exceeds the limit."""
-    size: int
-    """The size of the whole line, without its newline."""
+    """The line without its newline."""
     code: str
     message: str
     field: str | None = None
@@ -116,16 +111,18 @@ class BadRecord:
     expected: str | None = None
     found: str | None = None
 
+    @property
+    def size(self) -> int:
+        """The size of the line, without its newline."""
+        return len(self.raw)
 
-def bad_record(
-    bad: BadLine, raw: bytes, *, offset: int | None, size: int | None = None
-) -> BadRecord:
-    """Return the record of a bad line; pass `size` if `raw` is only its beginning."""
+
+def bad_record(bad: BadLine, raw: bytes, *, offset: int | None) -> BadRecord:
+    """Return the record of a bad line."""
     return BadRecord(
         line=bad.line,
         offset=offset,
-        raw=raw[:RAW_BYTES] if bad.code == TOO_LONG else raw,
-        size=len(raw) if size is None else size,
+        raw=raw,
         code=bad.code,
         message=bad.message,
         field=bad.field,
@@ -169,8 +166,6 @@ class Block:
     """The original lines, if `text` differs from them."""
     bad: tuple[BadRecord, ...] = ()
     """Lines that are blanked in `text` because they are bad."""
-    not_held: int = 0
-    """Bytes of overlong lines that are not in `text`."""
 
     @property
     def data(self) -> bytes:
@@ -181,11 +176,6 @@ class Block:
     def end(self) -> int:
         """The end of the last line in the text."""
         return len(self.text) - self.behind
-
-    @property
-    def size(self) -> int:
-        """The size of its lines in the file."""
-        return self.end + self.not_held
 
     def changed(self, lines: bytes, **facts: Any) -> "Block":  # noqa: ANN401 - those of `replace`
         """Return the block with its lines replaced, and other facts."""
@@ -227,7 +217,6 @@ def blocks(
     max_lines: int = BLOCK_BYTES,
     block_bytes: int = BLOCK_BYTES,
     from_start: bool = True,
-    on_bad_record: OnBadRecord = OnBadRecord.FAIL,
 ) -> Iterator[Block]:
     """Cut a file at line ends into blocks of about `block_bytes`, buffering at most one more line.
 
@@ -235,9 +224,8 @@ def blocks(
     if the chunks begin `from_start`, so that a line means the same however the file is cut. A
     record separator counts as white space only at the start of a line.
 
-    A line longer than `max_line_bytes` raises `BadLine`; in quarantine it gets a block of its own
-    and only its beginning is kept. A `BadLine` raised by the chunks always propagates: no records
-    can be separated after it.
+    A line longer than `max_line_bytes`, and a `BadLine` raised by the chunks, always raise after
+    the lines before them: no records can be separated after it.
     """
     raised: list[BadLine] = []
     chunks = _until_bad(chunks, raised)
@@ -247,7 +235,11 @@ def blocks(
     parts: list[bytes | memoryview] = []
     held = 0  # bytes in parts
     unfinished = 0  # those of an incomplete last line
-    pieces = _Pieces(chunks, block_bytes)
+    pieces = (
+        chunk[start : start + block_bytes]
+        for chunk in chunks
+        for start in range(0, len(chunk), block_bytes)
+    )
     for piece in pieces:
         parts.append(piece)
         held += len(piece)
@@ -266,14 +258,8 @@ def blocks(
         text = b"".join([*parts, PADDING])
         yield from place.after(_split(text, len(PADDING), place, max_lines))
         parts, held = [begun], unfinished
-        if too_long and on_bad_record is OnBadRecord.FAIL:
-            raise line_too_long(place.line, max_line_bytes)
         if too_long:
-            long = _Long(bytes(begun[:RAW_BYTES]), len(begun))
-            long.take(pieces)
-            parts, held, unfinished = [], 0, 0
-            if long.is_whole or not raised:
-                yield from place.after([long.block(place, max_line_bytes)])
+            raise line_too_long(place.line, max_line_bytes)
     rest = b"".join(parts)
     yield from _split(rest[: held - unfinished] if raised else rest, 0, place, max_lines)
     for bad in raised:
@@ -303,45 +289,7 @@ class _Next:
         """Yield blocks and advance past them."""
         for block in found:
             yield block
-            self.line, self.offset = self.line + block.lines, self.offset + block.size
-
-
-@dataclass(slots=True)
-class _Long:
-    """A line beyond the limit: its beginning and its size."""
-
-    begun: bytes
-    size: int
-    """Its size so far, with its newline once `is_whole`."""
-    is_whole: bool = False
-
-    def take(self, pieces: "_Pieces") -> None:
-        """Consume the rest of the line, including its newline."""
-        for piece in pieces:
-            newline = piece.find(b"\n")
-            self.is_whole = newline >= 0
-            end = newline if self.is_whole else len(piece)
-            self.begun += piece[: min(end, RAW_BYTES - len(self.begun))]
-            self.size += end + self.is_whole
-            if self.is_whole:
-                pieces.put_back(piece[end + 1 :])
-                return
-
-    def block(self, place: _Next, limit: int) -> Block:
-        """Return a block of this one line, blanked."""
-        text = b" \n" if self.is_whole else b" "
-        size = self.size - self.is_whole
-        bad = bad_record(
-            line_too_long(place.line, limit), self.begun, offset=place.offset, size=size
-        )
-        return Block(
-            text=text,
-            first_line=place.line,
-            lines=1,
-            offset=place.offset,
-            bad=(bad,),
-            not_held=self.size - len(text),
-        )
+            self.line, self.offset = self.line + block.lines, self.offset + block.end
 
 
 def shown(value: str | bytes) -> str:
@@ -356,27 +304,6 @@ def _until_bad(chunks: Iterable[bytes], raised: list[BadLine]) -> Iterator[bytes
         yield from chunks
     except BadLine as bad:
         raised.append(bad)
-
-
-class _Pieces(Iterator[bytes]):
-    """Chunks, cut into pieces of at most a block."""
-
-    def __init__(self, chunks: Iterable[bytes], block_bytes: int) -> None:
-        self._pieces = (
-            chunk[start : start + block_bytes]
-            for chunk in chunks
-            for start in range(0, len(chunk), block_bytes)
-        )
-        self._again: bytes | None = None
-
-    def __next__(self) -> bytes:
-        """Return the piece put back, or the next one."""
-        again, self._again = self._again, None
-        return next(self._pieces) if again is None else again
-
-    def put_back(self, piece: bytes) -> None:
-        """Return this piece next."""
-        self._again = piece
 
 
 def _split(text: bytes, behind: int, place: _Next, max_lines: int) -> Iterator[Block]:
@@ -448,7 +375,7 @@ class CombinedRows:
                 blank=block.lines - rows,
                 dropped={} if self.rescues else left_out,
                 rescued=left_out if self.rescues else {},
-                taken=block.size,
+                taken=block.end,
             )
 
 

@@ -27,10 +27,7 @@ _COLUMNS: Any = [
     pa.field("found", pa.string()),
 ]
 SCHEMA = pa.schema(_COLUMNS)
-"""The columns of a quarantine file.
-
-`size` is the size of the whole line; `raw` has only the beginning of a line beyond the limit.
-"""
+"""The columns of a quarantine file; `size` is the size of the line."""
 ROWS = 4096
 """Rows converted to Python objects at once."""
 
@@ -62,11 +59,6 @@ class QuarantinedLine:
     def fault(self) -> LineFault:
         """Return its error, by which lines are grouped."""
         return fault_of(self.code, self.field, self.expected, self.found)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the whole line was kept, so that it can be replayed."""
-        return len(self.raw) == self.size
 
 
 def read_table(store: Reader, path: str, lines: int | None = None) -> pa.Table:

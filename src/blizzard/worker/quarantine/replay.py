@@ -63,8 +63,7 @@ def _replayed(
     chosen = [
         place
         for place, line in enumerate(lines)
-        if (line.is_whole or replay.corrected is not None)
-        and replay.selected.includes(line.fault.group, line.key)
+        if replay.selected.includes(line.fault.group, line.key)
     ]
     if replay.corrected is not None:
         for place, text in zip(chosen, replay.corrected, strict=True):

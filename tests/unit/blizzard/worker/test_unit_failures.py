@@ -177,7 +177,7 @@ def test_trouble_of_the_machine_is_no_fault_of_the_files(place, monkeypatch, tro
 
     doors = {
         "read": ("blizzard.worker.download.Reader.stream", fails),
-        "decode": ("blizzard.worker.ndjson.lines._Pieces", fails),
+        "decode": ("blizzard.worker.ndjson.lines.without_mark", fails),
         "take": ("blizzard.worker.ndjson.decoder._ShortFiles.add", fails),
         "write": ("blizzard.worker.output.groups.RollingWriter._hold", fails),
         "folder": ("blizzard.worker.unit.tempfile.TemporaryDirectory", fails),
