@@ -155,13 +155,7 @@ ODD_SPACE = "found white space that JSON does not allow"
             '{"float32":1e39}',
             "found a number beyond the range of float32, expected a number from -3.4e38 to 3.4e38",
         ),
-        (
-            '{"binary":"aGl="}',
-            (
-                "found base64 with bits after the last byte, "
-                "expected a string in base64 in which those bits are zero"
-            ),
-        ),
+        ('{"binary":"aGl="}', "found a string, expected a string in canonical base64 with padding"),
         ('{"binary":"aGk"}', "found a string, expected a string in canonical base64 with padding"),
     ],
 )

@@ -213,11 +213,8 @@ _TIMES = frozenset({FieldType.TIMESTAMP, FieldType.TIMESTAMP_NTZ, FieldType.DATE
 _MANTISSA = re.compile("-|[eE].*")
 _MOST_SIGNIFICANT = 17
 """Digits that identify any double."""
-_WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([-+]?)0*([0-9]+))?")
 MOST_DIGITS = 40
 """Digits of an integer written with an exponent; no integer type holds more."""
-
-MOST_DIGITS_OF_POWER = 4
 
 Converter = Callable[[JsonValue], Cell]
 
@@ -334,16 +331,10 @@ def _number(value: JsonValue) -> JsonValue:
 
 def _integral(number: Number) -> Number:
     """Rewrite an integral number such as 1.0 or 1e3 as an integer; return any other unchanged."""
-    match = _WHOLE.fullmatch(number)
-    if match is None or (match[3] is None and match[5] is None):
-        return number
-    sign, whole, fraction, power = match[1], match[2], match[3] or "", match[5] or "0"
-    digits = whole + fraction
-    if not digits.strip("0"):
-        return Number("0")
-    if len(power) > MOST_DIGITS_OF_POWER:
-        return number
-    point = len(whole) + int(f"{match[4] or ''}{power}")
-    if digits[max(point, 0) :].strip("0") or point > MOST_DIGITS:
-        return number
-    return Number(sign + (digits[: max(point, 0)].ljust(point, "0").lstrip("0") or "0"))
+    try:
+        exact = Decimal(number)
+        if not exact or (exact.adjusted() < MOST_DIGITS and exact == exact.to_integral_value()):
+            return Number(int(exact))
+    except ArithmeticError:  # an exponent of many digits
+        pass
+    return number

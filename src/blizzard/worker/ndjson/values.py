@@ -8,12 +8,14 @@ they refuse integers that they cannot hold exactly.
 import base64
 import math
 import re
-import struct
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from functools import partial
 from typing import Any
+
+import pyarrow as pa
 
 from lakebed.types import FieldType
 
@@ -119,21 +121,11 @@ def float64(value: JsonValue) -> float:
 
 
 def float32(value: JsonValue) -> float:
-    """Convert a JSON number to the nearest single, rounded once, not via the nearest double.
-
-    A double with an odd last bit never lies halfway between two singles. So if the double is
-    inexact, the odd one of the two doubles around the number is rounded (round to odd).
-    """
-    double = float64(value)
-    assert isinstance(value, Number)  # noqa: S101  # float64 takes nothing else
-    if double != 0:
-        rounded, exact = Decimal(double), Decimal(value)
-        if rounded != exact and not _is_odd(double):
-            double = math.nextafter(double, math.inf if exact > rounded else -math.inf)
-    try:
-        single: float = struct.unpack("<f", struct.pack("<f", double))[0]
-    except OverflowError:
-        raise _beyond("float32", "3.4e38") from None
+    """Convert a JSON number to the nearest single, rounded once, not via the nearest double."""
+    float64(value)
+    single: float = pa.scalar(str(value)).cast(pa.float32()).as_py()
+    if math.isinf(single):
+        raise _beyond("float32", "3.4e38")
     return single
 
 
@@ -226,50 +218,29 @@ def binary(value: JsonValue) -> bytes:
     Decoders accept excess padding and stray bits after the last byte, which would be lost.
     """
     text = _text(value, "a string in base64")
-    try:
+    with suppress(ValueError):
         taken = base64.b64decode(text, validate=True)
-    except ValueError:
-        taken = None
-    written = None if taken is None else base64.b64encode(taken).decode()
-    if written is not None and written != text and len(written) == len(text):
-        found = "base64 with bits after the last byte"
-        raise ValueRefused("wrong_type", "a string in base64 in which those bits are zero", found)
-    if taken is None or written != text:
-        raise ValueRefused("wrong_type", "a string in canonical base64 with padding")
-    return taken
-
-
-_DIGITS = Context(prec=38, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
-"""The digits of decimal128; only zeros may be cut off."""
+        if base64.b64encode(taken).decode() == text:
+            return taken
+    raise ValueRefused("wrong_type", "a string in canonical base64 with padding")
 
 
 def decimal(value: JsonValue, precision: int, scale: int) -> Decimal:
-    """Convert a number that fits the column's precision and scale."""
+    """Convert a number that fits the column's precision and scale; only zeros are cut off."""
     shape = f"decimal({precision},{scale})"
     if not isinstance(value, Number):
         raise ValueRefused("wrong_type", f"a number ({shape})")
+    digits = Context(
+        prec=precision, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact]
+    )
     try:
-        exact = Decimal(value)
-    except InvalidOperation:
-        if not value.lower().partition("e")[0].strip("-0."):
-            return Decimal(0).scaleb(-scale)
-        found = "a number with an exponent that no decimal has"
-        raise ValueRefused("out_of_range", f"a number that fits {shape}", found) from None
-    _, digits, exponent = exact.as_tuple()
-    trailing = len(digits) - len("".join(map(str, digits)).rstrip("0"))
-    if not any(digits):
-        return Decimal(0).scaleb(-scale)
-    if int(exponent) + trailing < -scale:
-        found = "a number with more digits after the point"
+        # Arrow misreads a number with excess digits, even if they are zeros.
+        return Decimal(value).quantize(Decimal(1).scaleb(-scale), context=digits)
+    except ArithmeticError:
         raise ValueRefused(
-            "out_of_range", f"at most {scale} digits after the point ({shape})", found
-        )
-    if len(digits) + int(exponent) > precision - scale:
-        found = "a number with more digits before the point"
-        expected = f"at most {precision - scale} digits before the point ({shape})"
-        raise ValueRefused("out_of_range", expected, found)
-    # Arrow misreads a number with excess digits, even if they are zeros.
-    return exact.quantize(Decimal(1).scaleb(-scale), context=_DIGITS)
+            "out_of_range",
+            f"at most {precision - scale} digits before the point and {scale} after it ({shape})",
+        ) from None
 
 
 CONVERTERS: Mapping[FieldType, Callable[[JsonValue], Cell]] = {
@@ -316,8 +287,3 @@ def _exact(value: JsonValue, taken: float, kind: str) -> float:
 def _beyond(kind: str, largest: str) -> ValueRefused:
     found = f"a number beyond the range of {kind}"
     return ValueRefused("out_of_range", f"a number from -{largest} to {largest}", found)
-
-
-def _is_odd(double: float) -> bool:
-    bits: int = struct.unpack("<q", struct.pack("<d", double))[0]
-    return bits & 1 == 1
