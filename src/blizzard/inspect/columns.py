@@ -4,7 +4,7 @@ No data file is read: entries record the columns and count the values without on
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -61,9 +61,7 @@ class Unmapped:
     not_a: str | None
     """The type of the column that they do not fit; None without such a column."""
     line: str | None
-    """The declaration that gives later values a column; None if impossible."""
-    inside: str | None
-    """The column whose field to declare; None for a top-level column."""
+    """The column to declare for later values; None if impossible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,55 +148,31 @@ def _unmapped(
     known = dict(walk(schema.fields))
     for path, values in counts.most_common():
         column = known.get(path)
-        line, inside = _declaration(path, column, taken)
         yield Unmapped(
             path=path,
             values=values,
             dropped=dropped,
             not_a=None if column is None else column.shown,
-            line=line,
-            inside=inside,
+            line=_declaration(path, column, taken),
         )
 
 
-def _declaration(path: str, column: Field | None, taken: set[str]) -> tuple[str | None, str | None]:
-    """Return the line that declares a JSON text column for a path, and its parent column.
+def _declaration(path: str, column: Field | None, taken: set[str]) -> str | None:
+    """Return the line that declares a JSON text column for a path, under a name not taken yet.
 
-    A top-level column gets a name that is not taken yet.
+    A column of the same path stays; the second one also takes values that do not fit it.
     """
-    members = steps(path)
-    name = members[-1] if members else None
-    if not isinstance(name, str) or not name:
-        return None, None
-    if column is not None:
-        # The column stays; a second one also takes values that do not fit it.
-        if not all(isinstance(each, str) for each in members):
-            return None, None
-        free, reading = f"{'_'.join(map(str, members))}_json", tuple(map(str, members))
-        if free.casefold() in taken or not is_column_name(free):
-            return None, None
-        taken.add(free.casefold())
-        return _line(free, reading), None
-    above = _above(path, members)
-    fits = is_column_name(name) and (above is not None or name.casefold() not in taken)
-    plain = name if fits else f"{allowed_name(name)}_json"
-    if above is None:
-        if plain.casefold() in taken:
-            return None, None
-        taken.add(plain.casefold())
-    return _line(plain, () if plain == name else (name,)), above
-
-
-def _line(name: str, path: tuple[str, ...]) -> str:
-    return field_line(Field(name=name, type=FieldType.JSON, reading=Reading(path=path)))
-
-
-def _above(path: str, members: Sequence[str | int]) -> str | None:
-    """Return the path of the object that holds a member."""
-    if len(members) < 2:
+    members = tuple(step for step in steps(path) if isinstance(step, str))
+    if len(members) < len(steps(path)) or not all(members):
         return None
-    end = path.rstrip("`").rfind("`") - 1 if path.endswith("`") else path.rfind(".")
-    return path[:end]
+    name, reading = members[0], Reading()
+    is_free = is_column_name(name) and name.casefold() not in taken
+    if column is not None or len(members) > 1 or not is_free:
+        name, reading = f"{allowed_name('_'.join(members))}_json", Reading(path=members)
+    if name.casefold() in taken:
+        return None
+    taken.add(name.casefold())
+    return field_line(Field(name=name, type=FieldType.JSON, reading=reading))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -354,12 +354,10 @@ def _unmapped(settings: PipelineSettings, some: Sequence[Unmapped], title: str) 
         ],
     )
     yield from more(len(some) - FEW)
-    for above in dict.fromkeys(one.inside for one in some if one.line is not None):
-        where = f"schema.{key}" if above is None else f"the fields of {above}"
-        yield f"for a column, add to {where}:"
-        for one in some[:FEW]:
-            if one.line is not None and one.inside == above:
-                yield Verbatim(f"  - {one.line}")
+    lines = [one.line for one in some[:FEW] if one.line is not None]
+    if lines:
+        yield f"for a column, add to schema.{key}:"
+    yield from (Verbatim(f"  - {line}") for line in lines)
 
 
 def _found_rows(some: Sequence[GuessedColumn], above: str = "") -> list[dict[str, object]]:
