@@ -181,7 +181,7 @@ class RollingPolicy:
     row_group_size: int = mebibytes(128)
     """Arrow bytes buffered."""
     rollover: float = 300.0
-    """Seconds that a file may be open, or that a source file may wait for its batch."""
+    """Seconds that a batch may run, or that a source file may wait for its batch."""
     inactivity: float = 60.0
     """Seconds without a new source file after which the waiting ones are taken."""
     codec: ParquetCodec = ParquetCodec.SNAPPY

@@ -246,7 +246,6 @@ class OutputGroups:
             schema=schema,
             policy=self._policy,
             batch_size_of=lambda key: work.limits[self._files[key].source].batch_size,
-            clock=work.clock,
             for_partition=for_partition,
             staged_bytes=work.sizing.staged_bytes,
         )

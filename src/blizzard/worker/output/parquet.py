@@ -47,22 +47,19 @@ class OpenFile:
     """Arrow bytes that wait for the next row group."""
     ratio: float
     """Encoded bytes per Arrow byte in the last row group; 1 before the first one."""
-    age: float = 0.0
-    """Seconds since its first row."""
 
 
 def row_group_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
-    """Whether to close the row group: enough is buffered, or it fills or ends the file."""
+    """Whether to close the row group: enough is buffered, or it fills the file."""
     return file.buffered > 0 and (
         file.buffered >= policy.row_group_size
         or file.encoded + file.buffered * file.ratio >= policy.file_size
-        or file.age >= policy.rollover
     )
 
 
 def file_is_full(file: OpenFile, policy: RollingPolicy) -> bool:
-    """Whether to roll: the file has nearly its target size, or has been open too long."""
-    return file.encoded >= policy.file_size * FULL_ENOUGH or file.age >= policy.rollover
+    """Whether to roll: the file has nearly its target size."""
+    return file.encoded >= policy.file_size * FULL_ENOUGH
 
 
 COLUMN_COST = 512
@@ -113,13 +110,7 @@ class RollingWriter:
         self._is_compact = False
         self._from_json = from_json
         self._rescues = not from_json
-        self._since = 0.0
         self._seconds = 0.0
-
-    @property
-    def since(self) -> float:
-        """Return when the current file got its first row."""
-        return self._since
 
     @property
     def held(self) -> int:
@@ -165,8 +156,6 @@ class RollingWriter:
         self._hold(batch, batch.nbytes if size is None else size)
 
     def _hold(self, batch: pa.RecordBatch, size: int) -> None:
-        if not self._buffered and self._open is None:
-            self._since = self._clock.seconds()
         self._buffered.append(batch)
         self._buffered_bytes += size
         self._is_compact = False
@@ -224,7 +213,6 @@ class RollingWriter:
             encoded=self._open[1].tell() if self._open else 0,
             buffered=self._buffered_bytes,
             ratio=self._ratio,
-            age=self._clock.seconds() - self._since,
         )
 
     def _make_room(self) -> Iterator[ClosedFile]:
@@ -334,7 +322,7 @@ def write_one_file(
     **writing: Any,  # noqa: ANN401 - the arguments of `RollingWriter`
 ) -> ClosedFile | None:
     """Write tables from data files as row groups of one file of any size; None without rows."""
-    policy = RollingPolicy(file_size=1 << 62, rollover=float("inf"), codec=codec)
+    policy = RollingPolicy(file_size=1 << 62, codec=codec)
     writer: RollingWriter | None = None
     try:
         for table in row_groups:

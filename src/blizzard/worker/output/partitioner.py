@@ -26,7 +26,6 @@ from blizzard.model.work import ClosedFile
 from blizzard.worker.output.encoding import SAMPLE_ROWS, ChooseEncoding, Encoding, encoding_of
 from blizzard.worker.output.origins import Cutter, spread
 from blizzard.worker.output.parquet import RollingWriter, batch_cost
-from lakebed.clock import Clock
 from lakebed.columns.schema import Field
 from lakebed.documents.records import Run
 from lakebed.layout import NULL_FOLDER, PartitionValues, escape
@@ -217,7 +216,6 @@ class PartitionedWriter:
     schema: pa.Schema
     policy: RollingPolicy
     batch_size_of: Callable[[str], int]
-    clock: Clock
     for_partition: ForPartition
     staged_bytes: int
     max_open_files: int = MAX_OPEN_FILES
@@ -239,8 +237,6 @@ class PartitionedWriter:
         self._encoding = Encoding()
         """The encoding of columns, chosen by the largest sample so far: sampling each file would
         cost more than a small file does."""
-        self._oldest = float("inf")
-        """A lower bound of when the oldest waiting file began."""
 
     @property
     def held(self) -> int:
@@ -290,7 +286,6 @@ class PartitionedWriter:
         self._staged, self._staged_size, self._runs = [], 0, []
         if not staged:
             return
-        yield from self._finish_old()
         self._update_encoding(staged)
         rows = sum(batch.num_rows for batch in staged)
         if sum(one.rows for one in runs) != rows:
@@ -325,7 +320,6 @@ class PartitionedWriter:
         writer.take(batch, self._source, size, runs)
         self._held += writer.held - before
         self._kept += self._batch_cost
-        self._oldest = min(self._oldest, writer.since)
         if key in self._open:
             self._open.move_to_end(key)
         if writer.is_full:
@@ -375,13 +369,3 @@ class PartitionedWriter:
             del self._writers[key]
             self._open.pop(key, None)
         yield from closed
-
-    def _finish_old(self) -> Iterator[ClosedFile]:
-        """Finish the files that have been open too long."""
-        latest = self.clock.seconds() - self.policy.rollover
-        if self._oldest > latest:
-            return
-        for key in [key for key, writer in self._writers.items() if writer.since <= latest]:
-            yield from self._finish(key)
-        since = (writer.since for writer in self._writers.values())
-        self._oldest = min(since, default=float("inf"))

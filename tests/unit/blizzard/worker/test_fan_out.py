@@ -27,7 +27,6 @@ COST = batch_cost(FILE)
 def writer(
     folder: Path,
     policy: RollingPolicy | None = None,
-    hands: Hands | None = None,
     kind: type[RollingWriter] = RollingWriter,
     schema: pa.Schema = FILE,
     batch_size: int = 100,
@@ -35,7 +34,7 @@ def writer(
 ) -> PartitionedWriter:
     by = row_partitions(Template.parse("tenant=%s/region=%s"), DECLARED, "ts")
     assert by is not None
-    clock = (hands or Hands()).clock
+    clock = Hands().clock
     policy = policy or RollingPolicy()
 
     def for_partition(values, choose):
@@ -55,7 +54,6 @@ def writer(
         schema=schema,
         policy=policy,
         batch_size_of=lambda _key: batch_size,
-        clock=clock,
         for_partition=for_partition,
         **({"staged_bytes": Sizing().staged_bytes} | given),
     )
@@ -142,22 +140,6 @@ def test_rows_keep_no_others_in_memory_beside_them(tmp_path):
     assert most < 200_000
     (rest,) = [each for each in target.close() if each.partition_values["region"] == "small"]
     assert rest.rows <= 300
-
-
-def test_a_file_that_has_been_open_too_long_is_finished_though_no_row_comes_for_it(tmp_path):
-    hands = Hands()
-    target = at_once(tmp_path, RollingPolicy(rollover=300), hands)
-    assert list(target.write(batch(["old"]), "s:a")) == []
-    hands.at += 200
-    assert list(target.write(batch(["new"]), "s:a")) == []
-    hands.at += 99
-    assert list(target.write(batch(["new"]), "s:a")) == []
-    hands.at += 1
-    (closed,) = target.write(batch(["new"]), "s:a")
-    assert closed.partition_values["region"] == "old"
-    hands.at += 200
-    (closed,) = target.write(batch(["other"]), "s:a")
-    assert (closed.partition_values["region"], closed.rows) == ("new", 3)
 
 
 def test_files_of_each_partition_roll_at_the_target_size(tmp_path):
