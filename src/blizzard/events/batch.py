@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from lakebed.clock import Clock
 from lakebed.documents.entry import Entry
@@ -37,15 +37,6 @@ class BatchDelayed(PipelineEvent):
     starts_in_secs: float
 
     says = "{files:#file} waiting, next batch in {starts_in_secs:span} at the latest"
-
-
-class NextBatchDue(PipelineEvent, level=Level.TRACE):
-    """The number of waiting files, and the latest start of their batch."""
-
-    files: int
-    starts_in_secs: float
-
-    says = "{files:#file} waiting, next batch in {starts_in_secs:span}"
 
 
 class BatchStep(StrEnum):
@@ -260,12 +251,10 @@ class PipelineEmitter:
                 self.emit(event)
 
     def delayed(self, files: int, due_in: float) -> None:
-        """Report waiting files: to the log once per batch, and as a trace for each listing."""
-        facts: dict[str, Any] = {"pipeline": self.pipeline, "files": files}
+        """Report waiting files, once per batch."""
         if not self._delayed:
-            self.emit(BatchDelayed(**facts, starts_in_secs=due_in))
+            self.emit(BatchDelayed(pipeline=self.pipeline, files=files, starts_in_secs=due_in))
         self._delayed = True
-        self.emit(NextBatchDue(**facts, starts_in_secs=due_in))
 
     def started(self, batch: BatchStarted) -> None:
         """Report the start of a batch; files that wait from now on are logged again."""

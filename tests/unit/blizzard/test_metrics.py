@@ -288,4 +288,3 @@ def test_files_that_gather_are_told_once_for_each_batch(watching: Bench, source)
 
     told = watching.said(events.BatchDelayed)[0]
     assert told.sentence().startswith("default: 1 file waiting, next batch in ")
-    assert len(watching.said(events.NextBatchDue)) == 4
