@@ -51,8 +51,8 @@ class ProgressChannel:
 class ProgressClient(ProgressChannel):
     """A task's end of the channel, open while one unit runs. Its errors never fail the task.
 
-    `reached` is set once the driver has answered. A unit that runs `again`, because its worker
-    died, ignores requests to hand in: it might die unnoticed in batch after batch.
+    A unit that runs `again`, because its worker died, ignores requests to hand in: it might die
+    unnoticed in batch after batch.
     """
 
     def __init__(
@@ -71,7 +71,6 @@ class ProgressClient(ProgressChannel):
         self._again = again
         self._worker = f"{socket.gethostname()}, process {os.getpid()}"
         self._patience = patience
-        self.reached = False
         self._instruction = Instruction.GO_ON
         self._answered = threading.Event()
         self._news = threading.Condition()
@@ -153,7 +152,6 @@ class ProgressClient(ProgressChannel):
             )
         )
         instruction: Instruction = connection.recv()
-        self.reached = True
         if self._instruction is not Instruction.STOP:
             self._instruction = instruction
         self._answered.set()

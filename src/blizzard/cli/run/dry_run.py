@@ -17,7 +17,7 @@ from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.fence import started_before
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.file import SourceFile
-from blizzard.model.source.forecast import Forecast, weight
+from blizzard.model.source.forecast import Forecast
 from blizzard.model.stores import OpenReader, open_reader, source_uris_of
 from blizzard.model.work import WorkUnit
 from blizzard.notices.listener import open_queue
@@ -43,10 +43,8 @@ from lakebed.terminal.console import (
     second,
     text_width,
 )
-from lakebed.types import Codec
 from lakebed.units import in_words, plural
 
-LARGE = 512 * 1024 * 1024
 FEW = 20
 """The most partitions to print."""
 Queues = tuple[QueueStatus, ...]
@@ -311,10 +309,6 @@ def _taken(found: NextBatch, files: list[SourceFile], room: int) -> Iterator[Lin
     )
     if len(groups) > FEW:
         yield f"  ... and {plural(len(groups) - FEW, 'more partition')}"
-    parts = Counter(file.key for unit in found.units for file in unit.files)
-    for file in files:
-        if note := _cut_note(file, parts[file.key]):
-            yield f"  {file.key}  {in_words(file.size)}  {note}"
 
 
 def _why_not(source: str, one: SkipSummary, room: int) -> tuple[object, ...]:
@@ -333,26 +327,3 @@ def _why_not(source: str, one: SkipSummary, room: int) -> tuple[object, ...]:
 
 def _partition(values: PartitionValues) -> str:
     return "/".join(f"{key}={value}" for key, value in values.items())
-
-
-def _cut_note(file: SourceFile, parts: int) -> str:
-    """Say how many tasks share a file or why they cannot, and what is left of it."""
-    notes = []
-    if file.skip:
-        where = f"; {in_words(file.to_read)} left" if file.unread else ""
-        what = "record" if file.form.is_documents else "line"
-        notes.append(f"{plural(file.skip, what)} of it read before{where}")
-    if parts > 1:
-        notes.append(f"in {parts} parts")
-    elif weight(file) > LARGE and (why := _why_whole(file)):
-        notes.append(f"in one part: {why}")
-    return ", ".join(notes)
-
-
-def _why_whole(file: SourceFile) -> str | None:
-    """Say why tasks cannot share a file; None if they can."""
-    if file.codec is not Codec.NONE:
-        return f"{file.codec} cannot be cut"
-    if file.form.is_documents:
-        return "JSON documents cannot be cut"
-    return "where its rest begins is not known" if file.skip and not file.unread else None

@@ -29,7 +29,7 @@ Ended = Callable[[int], None]
 POOL = "spark.scheduler.pool"
 GROUP = "spark.jobGroup.id"
 DESCRIPTION = "spark.job.description"
-ANSWER = "item bigint, outcome binary, reached boolean"
+ANSWER = "item bigint, outcome binary"
 TROUBLE = (PySparkException, Py4JError, OSError)
 """Errors of calls to Spark, including the refused connection of a dead JVM."""
 
@@ -103,7 +103,7 @@ class SparkJob(Generic[Item]):
                     unit = f"{pipeline}/{name}"
                     with ProgressClient(driver, unit, job=job, again=again) as channel:
                         outcome = pickle.dumps(do(item, channel))
-                    answer = {"item": index, "outcome": outcome, "reached": channel.reached}
+                    answer = {"item": index, "outcome": outcome}
                     yield pa.RecordBatch.from_pylist([answer], schema=_ANSWER)
 
         return run
@@ -120,7 +120,7 @@ def idle_job(description: str, tasks: int = 1) -> SparkJob[None]:
     )
 
 
-_COLUMNS: Any = [("item", pa.int64()), ("outcome", pa.binary()), ("reached", pa.bool_())]
+_COLUMNS: Any = [("item", pa.int64()), ("outcome", pa.binary())]
 _ANSWER = pa.schema(_COLUMNS)
 
 

@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import os
 import re
-import resource
 import shlex
 import shutil
 import sys
@@ -36,9 +35,6 @@ CHECKED = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
 SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
 """By default the JVM reports an unusable archive on standard output, where results go."""
 
-MOST_FILES, SPARE_FILES = 4096, 200
-"""Open files to request, and those that Spark needs besides one per jar."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
@@ -48,16 +44,8 @@ class Archive:
 
     @property
     def there(self) -> bool:
-        """Whether it exists and is complete; a truncated archive crashes the JVM."""
-        try:
-            return self.path.stat().st_size == int(self.seal.read_text())
-        except (OSError, ValueError):
-            return False
-
-    @property
-    def seal(self) -> Path:
-        """Return the file with the archive's size, which is written last."""
-        return self.path.with_suffix(".seal")
+        """Whether it exists; it appears complete."""
+        return self.path.is_file()
 
 
 def archive_of(spark_home: Path, environ: Mapping[str, str]) -> Archive | None:
@@ -92,28 +80,6 @@ def require_java(environ: Mapping[str, str]) -> None:
     )
 
 
-def require_files(spark_home: Path) -> None:
-    """Raise the soft limit of open files for the JVM; fail if the hard limit is too low for it.
-
-    Java reports a jar that it cannot open as a missing class, or as "a JNI error".
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    needed = SPARE_FILES + sum(1 for _jar in (spark_home / "jars").glob("*.jar"))
-    if most < needed:
-        raise ConfigInvalid(
-            [
-                (
-                    f"this process may open {hard} files, but Spark needs {needed}: raise the "
-                    "limit with ulimit -n, LimitNOFILE= of a systemd unit, or --ulimit nofile= of "
-                    f"a container, to {MOST_FILES} or more"
-                )
-            ]
-        )
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
 def java_options(*, users: str, archive: Archive | None, log_settings: Path) -> str:
     """Return the driver's JVM options: ours unless the user's contradict them, then the user's."""
     ours = list(JAVA)
@@ -136,20 +102,10 @@ def unfinished(archive: Archive) -> Path:
 
 
 def settle(archive: Archive, written: Path) -> None:
-    """Publish a complete archive atomically."""
+    """Publish a complete archive atomically: a truncated one crashes the JVM."""
     with written.open("rb") as file:
         os.fsync(file.fileno())
-    size = written.stat().st_size
     written.replace(archive.path)
-    seal = written.with_suffix(".sealing")
-    seal.write_text(str(size))
-    seal.replace(archive.seal)
-
-
-def distrust(archive: Archive) -> None:
-    """Invalidate an archive with which a JVM did not start."""
-    with contextlib.suppress(OSError):
-        archive.seal.unlink()
 
 
 def _java(environ: Mapping[str, str]) -> Path | None:

@@ -135,7 +135,9 @@ class SparkRunner:
             answers = self._collect(job, session, begun)
         finally:
             del self._jobs[job.name], self._overseers[pipeline]
-        self._notice_silence([row.reached for row in answers], server)
+        if answers and not begun and not self._told_unreached:
+            self._told_unreached = True
+            self._unreached(server.address.host, server.address.port)
         return _outcomes(answers)
 
     def rewrite(
@@ -190,12 +192,6 @@ class SparkRunner:
         """Return the instruction for a unit (`pipeline/unit`)."""
         supervisor = self._overseers.get(unit.partition("/")[0])
         return Instruction.GO_ON if supervisor is None else supervisor.answer(unit, progress)
-
-    def _notice_silence(self, reached: Sequence[bool], server: ProgressServer) -> None:
-        """Report once if no unit of a job could reach the driver."""
-        if reached and not any(reached) and not self._told_unreached:
-            self._told_unreached = True
-            self._unreached(server.address.host, server.address.port)
 
     def _explained(
         self, cause: BaseException, count: int, session: SparkSession, *, begun: bool = False

@@ -34,10 +34,8 @@ from blizzard.execute.spark.jvm import (
     JvmOutput,
     Said,
     archive_of,
-    distrust,
     java_options,
     on_standard_error,
-    require_files,
     require_java,
     settle,
     unfinished,
@@ -123,7 +121,6 @@ def start(
     `said`.
     """
     require_java(os.environ)
-    require_files(Path(_find_spark_home()))
     os.environ["PYSPARK_PYTHON"] = executors_python(settings, os.environ)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # Spark's scripts start a Python and a JVM of their own to find these out.
@@ -166,7 +163,7 @@ def start(
         if stop_requested():
             raise  # The signal may have ended the JVM; that says nothing of the archive.
         # The JVM ended before it answered. If the archive is not the cause, the retry fails, too.
-        distrust(archive)
+        archive.path.unlink(missing_ok=True)
         return _started(jvm, capped_master(settings), conf, None, said)
 
 

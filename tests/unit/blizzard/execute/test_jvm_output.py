@@ -1,7 +1,6 @@
 """Spark's JVM: what it prints, the archive that it starts from, and memory that workers keep."""
 
 import os
-import resource
 import subprocess
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from blizzard.execute.spark.jvm import (
     graded,
     java_options,
     on_standard_error,
-    require_files,
 )
 from blizzard.execute.spark.session import LOG_SETTINGS, did_not_start
 from lakebed.errors import ConfigInvalid
@@ -199,18 +197,11 @@ def test_a_cache_the_jvm_cannot_name_is_not_used(spark_home, environ, cache):
     assert archive_of(spark_home, environ | {"XDG_CACHE_HOME": cache}) is None
 
 
-@pytest.mark.parametrize("body", [b"", b"an arch", b"an archive and more"])
-def test_one_that_is_not_as_long_as_it_was_is_not_used(archive, body):
-    """A JVM that maps an archive which was cut short dies of it."""
-    archive.path.write_bytes(body)
-    assert str(archive.path) not in java_options(users="", archive=archive, log_settings=LOG)
-
-
 def test_it_appears_whole(archive):
     assert archive.path.read_bytes() == b"an archive"
     assert archive.there
     names = sorted(file.name for file in archive.path.parent.iterdir())
-    assert names == ["key.jsa", "key.seal"]
+    assert names == ["key.jsa"]
 
 
 def test_a_collector_of_the_users_choice_replaces_ours():
@@ -230,29 +221,6 @@ def test_a_home_with_a_space_in_its_name_is_one_option(tmp_path):
     archive = archived(tmp_path / "my cache/key.jsa")
     options = java_options(users="", archive=archive, log_settings=LOG)
     assert f'"-XX:SharedArchiveFile={archive.path}"' in options
-
-
-@pytest.mark.parametrize(
-    ("limits", "soft"),
-    [((256, 1 << 20), 4096), ((256, 1024), 1024), ((8192, 8192), None), ((-1, -1), None)],
-)
-def test_spark_gets_the_open_files_that_it_may_have(
-    spark_home: Path, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], soft: int | None
-) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(resource, "getrlimit", lambda _which: limits)
-    monkeypatch.setattr(resource, "setrlimit", lambda _which, now: asked.append(now[0]))
-    require_files(spark_home)
-    assert asked == ([] if soft is None else [soft])
-
-
-def test_too_few_open_files_are_named_with_the_way_out(
-    spark_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Java would say "A JNI error has occurred"."""
-    monkeypatch.setattr(resource, "getrlimit", lambda _which: (128, 128))
-    with pytest.raises(ConfigInvalid, match=r"may open 128 files.*ulimit -n, LimitNOFILE="):
-        require_files(spark_home)
 
 
 FAULTS = """

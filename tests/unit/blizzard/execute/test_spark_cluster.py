@@ -1,6 +1,7 @@
 """What is settled before and after a cluster's executors run: their Python, addresses, reports."""
 
 import os
+import pickle
 import re
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from blizzard.config.load import load
 from blizzard.execute.runner import ExecutorsUnfit, RunFailed, RunnerDied, WorkersDied
@@ -435,16 +436,24 @@ def test_a_jvm_that_is_gone_before_the_end_is_no_trouble_of_the_run() -> None:
     assert gone.ended
 
 
-def test_that_nobody_could_call_is_told_once_and_not_of_a_job_in_which_one_could() -> None:
+def test_that_nobody_could_call_is_told_once_and_not_of_a_job_in_which_one_could(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     told: list[tuple[str, int]] = []
     one = SparkRunner(SparkSettings(), unreached=lambda host, port: told.append((host, port)))
-    server = cast(ProgressServer, type("Quiet", (), {"address": Address("h", 7078, b"")}))
+    server = type("Quiet", (), {"address": Address("h", 7078, b"")})
+    calls = iter([True, False, False])
 
-    one._notice_silence([], server)
-    one._notice_silence([False, True], server)
-    assert told == []
-    one._notice_silence([False, False], server)
-    one._notice_silence([False], server)
+    def collect(job: SparkJob[Any], _session: object, _begun: object) -> list[Row]:
+        if next(calls):
+            one._report(Report(unit="p/0", job=job.name))
+        return [Row(item=0, outcome=pickle.dumps("done"))]
+
+    monkeypatch.setattr(one, "_started", lambda: (None, server))
+    monkeypatch.setattr(one, "_collect", collect)
+    for expected in (0, 1, 1):
+        assert len(one.run([unit([])], work(tmp_path, tmp_path))) == 1
+        assert len(told) == expected
     assert told == [("h", 7078)]
 
 

@@ -56,7 +56,7 @@ def test_no_word_waits_for_the_acknowledgement_of_the_one_before(monkeypatch: py
     monkeypatch.setattr(line_module, "answer_challenge", spy)
     server = ProgressServer("127.0.0.1", stop_requested=lambda: False, heard=lambda *_: None)
     with ProgressClient(server.address, "p/1") as client:
-        assert client.reached
+        assert client._answered.is_set()
     server.close()
 
     assert at_once == [1, 1], "at both ends"
@@ -137,7 +137,6 @@ def test_a_driver_that_is_gone_is_no_trouble_of_the_task() -> None:
         client.progress.records = 1
 
     assert not client.stop_soon
-    assert not client.reached
 
 
 def test_the_driver_is_called_at_its_host_and_listens_where_it_is_told() -> None:
