@@ -14,7 +14,6 @@ from pathlib import Path
 
 from bench.workloads import WORKLOADS, Workload
 from blizzard.model.columns import grown
-from blizzard.model.progress import Bounds
 from blizzard.model.settings import RollingPolicy, UploadSettings
 from blizzard.model.source.file import SourceFile
 from blizzard.model.work import TaskLimits, Work, WorkUnit
@@ -41,7 +40,6 @@ def work_over(folder: Path, table: Path) -> Work:
         limits={"default": TaskLimits(max_concurrent_files=4, batch_size=8192)},
         marks={"pipeline": "bench", "journal": "bench"},
         clock=Clock(),
-        bounds=Bounds(),
     )
 
 

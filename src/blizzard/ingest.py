@@ -15,7 +15,6 @@ from blizzard.journal.fence import EntryColumns
 from blizzard.model.bad_lines import member_path
 from blizzard.model.columns import adopted, grown, kept_exact, with_found
 from blizzard.model.event_time import row_partitions
-from blizzard.model.progress import Bounds
 from blizzard.model.seen import Seen
 from blizzard.model.settings import PipelineSettings, share_of
 from blizzard.model.stores import sink_location, source_location
@@ -151,9 +150,6 @@ def sample_share(units: Sequence[WorkUnit], most: int) -> float:
     return min(1.0, most / total) if total else 1.0
 
 
-UNBOUNDED = Bounds()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
     """The outcome of work units, and the columns that were written."""
@@ -182,7 +178,7 @@ class Ingest:
         journal: str,
         entry: int,
         mapping: ColumnMapping | None,
-        bounds: Bounds = UNBOUNDED,
+        max_seconds: float | None = None,
         publishes: bool = False,
     ) -> Ingested:
         """Run units for entry number `entry`.
@@ -198,7 +194,7 @@ class Ingest:
             mapping=mapping,
             emit=self.emit,
         )
-        work = self._work(columns.schema, journal, entry, bounds, units=len(units))
+        work = self._work(columns.schema, journal, entry, max_seconds, units=len(units))
         if not publishes:
             work = replace(work, outbox=None)
         runs = UnitRuns(pipeline=self.settings.name, runner=self.runner, emit=self.emit)
@@ -214,7 +210,7 @@ class Ingest:
         return Ingested(settled=settled, columns=columns)
 
     def _work(
-        self, schema: Schema, journal: str, entry: int, bounds: Bounds, *, units: int
+        self, schema: Schema, journal: str, entry: int, max_seconds: float | None, *, units: int
     ) -> Work:
         """Return what the units of a batch share, with each task's part of `total_concurrency`.
 
@@ -249,7 +245,7 @@ class Ingest:
             batch=entry,
             outbox=settings.name if sink.handoff is Handoff.DIRECT else None,
             show_values=settings.show_values,
-            bounds=bounds,
+            max_seconds=max_seconds,
             sizing=settings.sizing,
             decompress_ahead=2 * units <= self.runner.parallelism,
         )

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from blizzard import events
 from blizzard.discover.finding import AMISS, Finding, Reason
-from blizzard.execute.bisect import new_failures
 from blizzard.journal.journal import Journal
 from blizzard.model.event_time import row_partitions, rows_without_time
 from blizzard.model.settings import PipelineSettings
@@ -18,6 +17,7 @@ from lakebed.documents.records import BadLines, SourceRecord
 from lakebed.errors import (
     LakeError,
     MachineTrouble,
+    ObjectChanged,
     StoreDenied,
     StoreFull,
     StoreMisconfigured,
@@ -333,7 +333,12 @@ class RunTotals:
 
     def add(self, entry: Entry, work: EntryWork) -> None:
         """Add a journaled batch."""
-        self.failed |= new_failures(entry.sources, forgiven=())
+        # A file that changed while it was read is left for a later batch, and does not count.
+        self.failed |= {
+            record.key
+            for record in failed_of(entry.sources)
+            if record.failure is not None and record.failure.code != ObjectChanged.code
+        }
         if self.once:
             self.tried |= {record.key for record in entry.sources if record.failure is not None}
             self.trouble = self.trouble or _trouble_of(entry)

@@ -136,7 +136,6 @@ class Pipeline:
             parallelism=self.runner.parallelism,
             clock=self.clock,
             started=journal.start_note.read,
-            failed=frozenset(self.totals.failed),
             unbounded=self._last.got_nowhere,
             forecast=self._timing.forecast,
             hurry=found.more or self.pace.drain or self._last.left > 0,
@@ -201,7 +200,7 @@ class Pipeline:
                 journal=journal.id,
                 entry=journal.sequence + 1,
                 mapping=self.log.mapping(),
-                bounds=proposal.bounds,
+                max_seconds=proposal.max_seconds,
                 publishes=True,
             )
         settled = ingested.settled

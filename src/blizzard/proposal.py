@@ -9,7 +9,6 @@ from functools import partial
 
 from blizzard.discover.finding import Finding
 from blizzard.execute.bisect import Portion, given_up, portion
-from blizzard.model.progress import Bounds
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.source.file import SourceFile
 from blizzard.model.source.forecast import Forecast
@@ -41,7 +40,8 @@ class BatchProposal:
     gone: tuple[SourceRecord, ...] = ()
     """Unfinished files that left their source."""
     units: tuple[WorkUnit, ...] = ()
-    bounds: Bounds = field(default_factory=Bounds)
+    max_seconds: float | None = None
+    """How long the batch may run; None for no limit."""
     note: Started = field(default_factory=Started)
     """The start note to write before the first file is opened."""
     began: float = 0.0
@@ -114,41 +114,28 @@ def plan_batch(
     parallelism: int,
     clock: Clock,
     started: Callable[[], Started],
-    failed: frozenset[str] = frozenset(),
     unbounded: bool = False,
     forecast: Forecast = UNKNOWN,
     hurry: bool = True,
 ) -> BatchProposal:
     """Return the batch for what was found.
 
-    `started` returns how often it was started by processes that died with it, `failed` are the
-    files that count against `max_failures` already. An `unbounded` batch has no time limit; in a
-    `hurry` all cores get work at once, even if data files become smaller.
+    `started` returns how often it was started by processes that died with it. An `unbounded` batch
+    has no time limit; in a `hurry` all cores get work at once, even if data files become smaller.
     """
     began = clock.seconds()
-    limit = settings.max_failures
-    may_fail = None if limit is None else limit - len(failed)
-    misplaced = found.misplaced[:may_fail]
     renew = _to_renew(found, settings)
     files = tuple(file for file in found.files if file not in renew)
     part = portion(files, started()) if files else Portion(take=())
     files, died = part.take, tuple(given_up(file, DRIVER_DIED) for file in part.died)
-    bounds = Bounds(
-        seconds=None if unbounded else settings.sink.rolling.rollover,
-        failures=None if may_fail is None else may_fail - len(misplaced) - len(died),
-        forgiven=failed & {file.key for file in files},
-    )
-    if bounds.failures is not None and bounds.failures <= 0:
-        files = ()  # Files that fail without being read reach the limit.
     plan = partial(planned, parallelism=parallelism, forecast=forecast, hurry=hurry)
     return replace(
         found,
         files=files,
         renew=renew,
-        misplaced=misplaced,
         died=died,
         units=plan(settings, files, open_source) if files else (),
-        bounds=bounds,
+        max_seconds=None if unbounded else settings.sink.rolling.rollover,
         note=part.note,
         began=began,
     )

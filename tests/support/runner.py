@@ -31,11 +31,8 @@ class Near(ProgressChannel):
     def hand_in(self) -> bool:
         return self._answer() is Instruction.HAND_IN
 
-    def report(self) -> None:
-        self._answer()
-
     def _answer(self) -> Instruction:
-        return self.supervisor.answer(self.unit, self.progress)
+        return self.supervisor.answer()
 
 
 @dataclass
@@ -48,7 +45,7 @@ class InProcessRunner:
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         stores = self.stores(work)
-        supervisor = Supervisor(work.bounds, work.clock.seconds)
+        supervisor = Supervisor(work.max_seconds, work.clock.seconds)
         return [
             (run_unit if unit.replay is None else run_replay)(
                 unit, work, stores, Near(supervisor, unit.name)
@@ -114,7 +111,7 @@ class FaultyRunner(InProcessRunner):
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
         stores = self.stores(work)
-        supervisor = Supervisor(work.bounds, work.clock.seconds)
+        supervisor = Supervisor(work.max_seconds, work.clock.seconds)
         return [
             run_unit(
                 unit,

@@ -47,7 +47,7 @@ class SlowRunner(RunsOnly):
     """Whether the last unit runs first, as it may where tasks run side by side."""
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        stores, supervisor = OpenedStores(work), Supervisor(work.bounds, work.clock.seconds)
+        stores, supervisor = OpenedStores(work), Supervisor(work.max_seconds, work.clock.seconds)
         outcomes = [
             run_unit(each, work, stores, Near(supervisor, each.name, progress=self._progress()))
             for each in (reversed(units) if self.backwards else units)

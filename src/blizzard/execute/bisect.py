@@ -6,7 +6,7 @@ dies, the next one sees how often the batch was started without an end and takes
 Failures before any file is opened do not count against files.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blizzard.events import InferenceEnded, JobSplit, UnitsEnded, UnitsNotRun
@@ -18,7 +18,7 @@ from blizzard.model.source.partly_read import failed, untouched
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from lakebed.documents.entry import Started
 from lakebed.documents.records import Failure, FailureStage, SourceRecord
-from lakebed.errors import JournalConflict, ObjectChanged, panic_as_error
+from lakebed.errors import JournalConflict, panic_as_error
 from lakebed.telemetry.events import Emit
 
 PATIENCE = 2
@@ -148,13 +148,7 @@ class UnitRuns:
         self, units: list[WorkUnit], work: Work, before: Ran, *, ran_before: bool = False
     ) -> Ran:
         """Run units after others of the same batch, whose outcomes are kept in any case."""
-        bounds = work.bounds
         records = [record for _unit, outcome in before for record in outcome.sources]
-        if bounds.failures is not None:
-            failed = new_failures(records, bounds.forgiven)
-            if len(failed) >= bounds.failures:
-                return _not_run(units)
-            work = replace(work, bounds=replace(bounds, failures=bounds.failures - len(failed)))
         try:
             return self._run(units, work)
         except RunFailed as failed_to_run:
@@ -174,22 +168,6 @@ class UnitRuns:
 
 def _not_run(units: Sequence[WorkUnit]) -> Ran:
     return [(unit, UnitOutcome(unit=unit.name, sources=(), files=())) for unit in units]
-
-
-def new_failures(records: Iterable[SourceRecord], forgiven: Collection[str]) -> set[str]:
-    """Return the distinct files that count against `max_failures`.
-
-    A file that changed while it was read is left for a later batch and does not count, nor does one
-    that is gone.
-    """
-    return {
-        record.key
-        for record in records
-        if record.failure is not None
-        and not record.gone
-        and record.failure.code != ObjectChanged.code
-        and record.key not in forgiven
-    }
 
 
 def halved(units: list[WorkUnit]) -> tuple[list[WorkUnit], list[WorkUnit]] | None:

@@ -26,7 +26,6 @@ class Progress:
     records: int = 0
     files_read: int = 0
     files_failed: int = 0
-    """Failures that count against `max_failures`."""
     parquet_files: int = 0
     bytes_written: int = 0
     bad_lines: int = 0
@@ -75,25 +74,6 @@ class Address:
     token: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """The limits of a batch's duration and failures; None for no limit."""
-
-    seconds: float | None = None
-    failures: int | None = None
-    forgiven: frozenset[str] = frozenset()
-    """Files that failed before in this run and do not count again."""
-
-
-def instruction(bounds: Bounds, *, age: float, failed: int) -> Instruction:
-    """Return the instruction for a batch, given its age and failed files."""
-    if bounds.failures is not None and failed >= bounds.failures:
-        return Instruction.STOP
-    if bounds.seconds is not None and age > bounds.seconds:
-        return Instruction.HAND_IN
-    return Instruction.GO_ON
-
-
 @dataclass(slots=True)
 class Supervisor:
     """Answers the reports of one job's units with instructions.
@@ -102,19 +82,17 @@ class Supervisor:
     start than a batch may run, and no batch would ever read anything.
     """
 
-    bounds: Bounds
+    max_seconds: float | None
+    """How long a batch may run; None for no limit."""
     seconds: Callable[[], float]
     _began: float | None = None
-    _failed: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def answer(self, unit: str, progress: Progress) -> Instruction:
-        """Record the progress of a unit, and return the instruction."""
+    def answer(self) -> Instruction:
+        """Return the instruction for a unit that reports."""
         with self._lock:
             now = self.seconds()
             if self._began is None:
                 self._began = now
-            self._failed[unit] = progress.files_failed
-            return instruction(
-                self.bounds, age=now - self._began, failed=sum(self._failed.values())
-            )
+        is_old = self.max_seconds is not None and now - self._began > self.max_seconds
+        return Instruction.HAND_IN if is_old else Instruction.GO_ON

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from blizzard.model.bad_lines import LineReplay
 from blizzard.model.event_time import RowPartitions
-from blizzard.model.progress import Bounds
 from blizzard.model.seen import Seen
 from blizzard.model.settings import QuarantineLimits, RollingPolicy, Sizing, UploadSettings
 from blizzard.model.source.file import SourceFile
@@ -106,8 +105,8 @@ class Work:
     """The pipeline whose outbox holds files until their entry; None to write them in place."""
     show_values: bool = False
     """Whether failure messages may quote line content."""
-    bounds: Bounds = field(default_factory=Bounds)
-    """When to end the batch before all of its files are read."""
+    max_seconds: float | None = None
+    """The age at which the batch ends before all of its files are read; None for no limit."""
     sizing: Sizing = field(default_factory=Sizing)
     decompress_ahead: bool = False
     """Whether a separate thread decompresses a large file, because a core is idle."""

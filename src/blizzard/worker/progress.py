@@ -44,9 +44,6 @@ class ProgressChannel:
         """Whether the driver wants the unit to finish cleanly, because the batch is old enough."""
         return False
 
-    def report(self) -> None:
-        """Report to the driver now, and wait briefly for its answer."""
-
 
 class ProgressClient(ProgressChannel):
     """A task's end of the channel, open while one unit runs. Its errors never fail the task.
@@ -73,14 +70,7 @@ class ProgressClient(ProgressChannel):
         self._patience = patience
         self._instruction = Instruction.GO_ON
         self._answered = threading.Event()
-        self._news = threading.Condition()
-        self._reports = 0
-        """Reports requested by the unit."""
-        self._acknowledged = 0
-        """Reports that the driver has answered."""
-        self._over = False
-        self._gone = address is None
-        """Whether there is no driver to report to."""
+        self._over = threading.Event()
         self._thread = threading.Thread(target=self._call, name="progress-client", daemon=True)
 
     @property
@@ -93,14 +83,6 @@ class ProgressClient(ProgressChannel):
         """Whether the driver wants the unit to finish cleanly, because the batch is old enough."""
         return self._instruction is Instruction.HAND_IN and not self._again
 
-    def report(self) -> None:
-        """Report to the driver now, and wait briefly for its answer."""
-        with self._news:
-            self._reports += 1
-            wanted = self._reports
-            self._news.notify_all()
-            self._news.wait_for(lambda: self._acknowledged >= wanted or self._gone, self._patience)
-
     def __enter__(self) -> Self:
         if self._address is not None:
             self._thread.start()
@@ -109,9 +91,7 @@ class ProgressClient(ProgressChannel):
         return self
 
     def __exit__(self, *_error: object) -> None:
-        with self._news:
-            self._over = True
-            self._news.notify_all()
+        self._over.set()
         if self._thread.is_alive():
             self._thread.join(self._patience)
 
@@ -127,22 +107,12 @@ class ProgressClient(ProgressChannel):
             answer_challenge(connection, address.token)
             deliver_challenge(connection, address.token)
             self._send(connection)
-            while not self._wait():
+            while not self._over.wait(BEAT_SECS):
                 self._send(connection)
             self._send(connection)
-        with self._news:
-            self._gone = True
-            self._news.notify_all()
         self._answered.set()
 
-    def _wait(self) -> bool:
-        """Wait for the next beat or an immediate report; return True once the unit has ended."""
-        with self._news:
-            self._news.wait_for(lambda: self._over or self._reports > self._acknowledged, BEAT_SECS)
-            return self._over
-
     def _send(self, connection: Connection) -> None:
-        reports = self._reports
         connection.send(
             Report(
                 unit=self._unit,
@@ -155,9 +125,6 @@ class ProgressClient(ProgressChannel):
         if self._instruction is not Instruction.STOP:
             self._instruction = instruction
         self._answered.set()
-        with self._news:
-            self._acknowledged = reports
-            self._news.notify_all()
 
 
 def _send_at_once(connection: Connection) -> None:
@@ -185,9 +152,7 @@ class ProgressServer:
         port: int = 0,
         stop_requested: Callable[[], bool],
         heard: Callable[[Report], None],
-        instruction: Callable[[str, Progress], Instruction] = lambda _unit, _progress: (
-            Instruction.GO_ON
-        ),
+        instruction: Callable[[str], Instruction] = lambda _unit: Instruction.GO_ON,
         call: Callable[[tuple[str, int]], Connection] = Client,
         patience: float = PATIENCE_SECS,
     ) -> None:
@@ -233,5 +198,5 @@ class ProgressServer:
             while True:
                 report: Report = connection.recv()
                 self._heard(report)
-                instruction = self._instruction(report.unit, report.progress)
+                instruction = self._instruction(report.unit)
                 connection.send(Instruction.STOP if self._stop_requested() else instruction)

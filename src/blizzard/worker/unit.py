@@ -32,7 +32,7 @@ from blizzard.worker.quarantine.writer import BadOfFile
 from blizzard.worker.record import LineTally, failure_of, record_of
 from lakebed.columns.schema import Schema
 from lakebed.documents.records import SourceRecord, Unread
-from lakebed.errors import ObjectChanged, machine_trouble
+from lakebed.errors import machine_trouble
 from lakebed.types import Codec, OnBadRecord, UnknownFields
 
 MakeDecoder = Callable[..., Decoder]
@@ -133,7 +133,6 @@ class _UnitRun:
         self.failed: list[SourceRecord] = []
         self.began = work.clock.seconds()
         self.handed_in = False
-        self.may_fail = True
         # Importing numba takes a second, so only code that reads rows does.
         from blizzard.worker.ndjson.sampling import ColumnSampler  # noqa: PLC0415
 
@@ -152,10 +151,6 @@ class _UnitRun:
                     continue
                 for one, decoded in found.each() if isinstance(found, CombinedFiles) else (found,):
                     self._read(one.file, self._position(one), decoded, shared)
-                    if not self.may_fail:
-                        break
-                if not self.may_fail:
-                    break
         self.outputs.close(shared)
         settled = self.outputs.settle()
         records = [*settled.read, *settled.failed, *self.failed]
@@ -236,26 +231,12 @@ class _UnitRun:
         """
         if self.channel.stop_soon:
             return True
-        now, most = self.work.clock.seconds(), self.work.bounds.seconds
+        now, most = self.work.clock.seconds(), self.work.max_seconds
         is_old = self.channel.hand_in or (most is not None and now - self.began > most)
         if not is_old or (position is not None and not position.is_worth_it(now)):
             return False
         self.handed_in = True
         return True
-
-    def _fail(self, record: SourceRecord) -> None:
-        """Record a failed file, and update whether more failures are allowed."""
-        self.failed.append(record)
-        bounds = self.work.bounds
-        changed = record.failure is not None and record.failure.code == ObjectChanged.code
-        if bounds.failures is None or changed or record.key in bounds.forgiven:
-            return
-        self.channel.progress.files_failed += 1
-        self.channel.report()
-        # Small files that are already decoded may each still fail.
-        self.may_fail = (
-            self.channel.progress.files_failed < bounds.failures and not self.channel.stop_soon
-        )
 
     def _read(
         self,
@@ -308,7 +289,8 @@ class _UnitRun:
             failure = failure_of(
                 error, file=file, place_of=position.place_of, show_values=self.work.show_values
             )
-            self._fail(record_of(file, tally, failure=failure))
+            self.failed.append(record_of(file, tally, failure=failure))
+            self.channel.progress.files_failed += 1
             return
         group = own or shared
         self.outputs.write(group, kept.take(), file)

@@ -16,7 +16,6 @@ from blizzard.execute.spark.runner import SparkRunner
 from blizzard.model.progress import Report
 from blizzard.model.settings import SparkSettings
 from blizzard.model.work import Work, WorkUnit
-from blizzard.outcomes import TooManyFailures
 from blizzard.pipeline import Pipeline
 from blizzard.rewrite.replay import NotReplayed, _units, replay
 from blizzard.rewrite.transaction import NotRewritten
@@ -174,23 +173,6 @@ def test_a_batch_is_handed_in_when_it_is_old_and_every_file_comes_in_once(tmp_pa
     assert sorted(record.path for record in found) == [f"{number}.ndjson" for number in range(4)]
     assert sum(record.rows for record in found) == len(landing.rows)
     assert [event for event in events if isinstance(event, BatchCutShort)]
-
-
-def test_tasks_hear_that_no_more_files_may_fail(tmp_path: Path) -> None:
-    """HOLES W30: two tasks, three failures allowed, forty bad files.
-
-    One more in each other task, unless a driver on a busy machine takes seconds to answer.
-    """
-    landing = Landing(tmp_path / "landing")
-    for day in ("2024-01-01", "2024-01-02"):
-        for number in range(20):
-            landing.write(f"date={day}/{number:02}.ndjson", b"{oops\n")
-    file = config(tmp_path, partitioned=True)
-
-    with pytest.raises(TooManyFailures):
-        pipeline_in(file, [], max_failures=3).step()
-    failed = entries(tmp_path / "table")[-1].sources
-    assert 3 <= len(failed) < 20
 
 
 SEED = 15

@@ -1,7 +1,7 @@
 """A plan cannot differ from the run: both go through one sequence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
@@ -9,7 +9,6 @@ import pytest
 from blizzard.cli.run.dry_run import NextBatch, explain
 from blizzard.handoff.publish import CommitsBehind
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
-from lakebed.partition import Template
 from lakebed.storage.store import Reader
 from tests.support.builders import Bench, PatientLog, ndjson, put, rows, tree
 from tests.support.runner import InProcessRunner
@@ -56,25 +55,6 @@ def test_a_plan_takes_as_few_files_as_the_run_after_so_many_deaths(tmp_path, ben
     bench.again(runner=runner).pipeline().step()
     assert keys(planned.units) == keys(runner.given)
     assert bench.entries()[-1].sequence == planned.entry
-
-
-@pytest.mark.parametrize("limit", [None, 1, 2, 3])
-def test_a_plan_reads_nothing_where_the_last_file_that_may_fail_has_failed(tmp_path, bench, limit):
-    put(tmp_path / "in", "a.ndjson", ndjson(rows(2)))
-    put(tmp_path / "in", "b.ndjson", ndjson(rows(2)))
-    put(tmp_path / "in", "date=2026-01-01/c.ndjson", ndjson(rows(2)))
-    sink = replace(bench.settings.sink, template=Template.parse("date=%Y-%m-%d"))
-    bench = Bench(replace(bench.settings, sink=sink, max_failures=limit))
-    planned = plan(bench)
-    runner = Recorded()
-    pipeline = bench.again(runner=runner).pipeline()
-    if limit in (1, 2):
-        with pytest.raises(Exception, match="max_failures"):
-            pipeline.step()
-    else:
-        pipeline.step()
-    assert keys(planned.units) == keys(runner.given)
-    assert bool(planned.units) is (limit not in (1, 2))
 
 
 def test_a_plan_is_refused_where_the_run_takes_no_new_work(tmp_path, bench):

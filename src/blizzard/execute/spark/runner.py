@@ -47,7 +47,7 @@ from blizzard.execute.spark.session import (
     local_cores,
     start,
 )
-from blizzard.model.progress import Instruction, Progress, Report, Supervisor
+from blizzard.model.progress import Instruction, Report, Supervisor
 from blizzard.model.rewriting import FileGroup, RewriteOutcome, Rewriting
 from blizzard.model.settings import SparkSettings
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
@@ -121,7 +121,7 @@ class SparkRunner:
         """
         session, server = self._started()
         pipeline = work.marks["pipeline"]
-        self._overseers[pipeline] = Supervisor(work.bounds, work.clock.seconds)
+        self._overseers[pipeline] = Supervisor(work.max_seconds, work.clock.seconds)
         job = SparkJob(
             name=secrets.token_hex(8),
             pipeline=pipeline,
@@ -188,10 +188,10 @@ class SparkRunner:
             return False
         return True
 
-    def _instruction(self, unit: str, progress: Progress) -> Instruction:
+    def _instruction(self, unit: str) -> Instruction:
         """Return the instruction for a unit (`pipeline/unit`)."""
         supervisor = self._overseers.get(unit.partition("/")[0])
-        return Instruction.GO_ON if supervisor is None else supervisor.answer(unit, progress)
+        return Instruction.GO_ON if supervisor is None else supervisor.answer()
 
     def _explained(
         self, cause: BaseException, count: int, session: SparkSession, *, begun: bool = False

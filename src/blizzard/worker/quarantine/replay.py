@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import cast
 
 from blizzard.model.bad_lines import LineReplay
-from blizzard.model.progress import Bounds
 from blizzard.model.source.file import SourceFile
 from blizzard.model.source.form import SkipRule
 from blizzard.model.work import TaskLimits, UnitOutcome, Work, WorkUnit
@@ -90,7 +89,7 @@ def _replayed(
             | dict(work.sources),
             limits={one.source: _FEW for one in sources},
             quarantine=None,
-            bounds=Bounds(),
+            max_seconds=None,
         ),
         _Lines({key: _joined(some) for key, some in by_source.items()}, sink),
         channel,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from blizzard.events import BatchCutShort
-from blizzard.model.progress import Bounds, Instruction, Progress, Supervisor, instruction
+from blizzard.model.progress import Instruction, Supervisor
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.worker.download import OpenedStores
 from blizzard.worker.progress import ProgressChannel, ProgressClient, ProgressServer
@@ -142,7 +142,7 @@ def test_a_unit_that_the_driver_does_not_reach_goes_by_its_own_age(tmp_path: Pat
         tmp_path / "in",
         tmp_path / "table",
         clock=hands.clock,
-        bounds=Bounds(seconds=15),
+        max_seconds=15,
         sizing=SMALL_PIECES,
     )
     line = ProgressChannel(progress=slow(hands, 1))
@@ -181,8 +181,8 @@ def test_a_batch_in_which_nothing_was_read_in_time_is_done_again_without_a_bound
         bounds: list[float | None] = field(default_factory=list)
 
         def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-            self.bounds.append(work.bounds.seconds)
-            if work.bounds.seconds is None:
+            self.bounds.append(work.max_seconds)
+            if work.max_seconds is None:
                 return InProcessRunner().run(units, work)
             return [
                 UnitOutcome(unit=each.name, sources=(), files=(), handed_in=True) for each in units
@@ -200,16 +200,15 @@ def test_a_batch_in_which_nothing_was_read_in_time_is_done_again_without_a_bound
 def test_the_age_counts_from_the_first_word_and_whoever_says_it_goes_on() -> None:
     """HOLES W29: Spark may need longer to begin than a batch may take."""
     hands = Hands()
-    supervisor = Supervisor(Bounds(seconds=10), hands.seconds)
+    supervisor = Supervisor(10, hands.seconds)
     hands.at += 1_000
 
-    assert supervisor.answer("p/1", Progress()) is Instruction.GO_ON
+    assert supervisor.answer() is Instruction.GO_ON
     hands.at += 10
-    assert supervisor.answer("p/2", Progress()) is Instruction.GO_ON
+    assert supervisor.answer() is Instruction.GO_ON
     hands.at += 0.1
-    assert supervisor.answer("p/1", Progress()) is Instruction.HAND_IN
-    assert instruction(Bounds(), age=10**9, failed=10**9) is Instruction.GO_ON
-    assert instruction(Bounds(seconds=1, failures=2), age=5, failed=2) is Instruction.STOP
+    assert supervisor.answer() is Instruction.HAND_IN
+    assert Supervisor(None, hands.seconds).answer() is Instruction.GO_ON
 
 
 def test_a_unit_hears_that_it_is_to_hand_in_unless_it_is_run_again() -> None:
@@ -218,7 +217,7 @@ def test_a_unit_hears_that_it_is_to_hand_in_unless_it_is_run_again() -> None:
         "127.0.0.1",
         stop_requested=lambda: False,
         heard=lambda *_: None,
-        instruction=lambda _unit, _progress: Instruction.HAND_IN,
+        instruction=lambda _unit: Instruction.HAND_IN,
     )
     with ProgressClient(server.address, "p/1", patience=300) as line:
         assert (line.hand_in, line.stop_soon) == (True, False)

@@ -177,7 +177,7 @@ class WithDecoder(InProcessRunner):
     make_decoder: Callable[..., Decoder] = Decoder
 
     def run(self, units: Sequence[WorkUnit], work: Work) -> list[UnitOutcome]:
-        supervisor = Supervisor(work.bounds, work.clock.seconds)
+        supervisor = Supervisor(work.max_seconds, work.clock.seconds)
         return [
             run_unit(
                 each,
