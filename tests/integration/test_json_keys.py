@@ -16,8 +16,8 @@ from tests.unit.test_completion import ONE_OF_MANY
 
 WHY = """kind state uri pipeline table_uri source path answer reason detail
     stored(path size etag modified)"""
-WHY_ENDS = """sources retraction erased replaces_rows earlier_lines read_before
-    taken_back_by other_bad_lines deleted_from"""
+WHY_ENDS = """sources retraction erased earlier_lines read_before bad_lines
+    deleted_from"""
 DATA_FILES = """data_files[path rows bytes entry sources state own_rows version
     removed_version removed_at removed_by code reasons replaced_by]"""
 BATCH = """(entry kind at run files failed rows parquet_files parquet_bytes gone)"""

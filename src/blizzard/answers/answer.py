@@ -182,6 +182,10 @@ class AwaitingRedo:
     """The keys of its source files."""
 
 
+ROWS_ARE_THERE = frozenset((FileState.IN_TABLE, FileState.REWRITTEN, FileState.ALTERED))
+"""The states of data files with rows that are in the table, perhaps in other files."""
+
+
 def state_by_data_files(states: Collection[FileState]) -> FileState:
     """Return the state of a committed source file from the states of its data files.
 
@@ -196,17 +200,15 @@ def state_by_data_files(states: Collection[FileState]) -> FileState:
     return FileState.IN_TABLE
 
 
-def state_by_log(
-    state: FileState, data_files: Collection[FileState], *, came_back: bool
-) -> FileState:
+def state_by_log(state: FileState, data_files: Collection[FileState]) -> FileState:
     """Correct the state of a file by the log's view of its data files.
 
-    `came_back`: retracted rows are in the table again. Both `why` and `files` use this.
+    Retracted rows may be in the table again. Both `why` and `files` use this.
     """
     found = state_by_data_files(data_files)
     follows = (
         state is FileState.IN_TABLE
-        or (state is FileState.RETRACTED and came_back)
+        or (state is FileState.RETRACTED and not ROWS_ARE_THERE.isdisjoint(data_files))
         or (state is FileState.REMOVED and found is FileState.ALTERED)
     )
     return found if follows else state
@@ -418,11 +420,7 @@ class FileRetraction:
     others: tuple[str, ...] = ()
     """The source files of the rows, if not this one."""
     came_back: bool = False
-    """Whether data files that it took out are back in the table, as after a RESTORE."""
-    is_out: bool = False
-    """Whether it has no effect (yet), but none of the rows are in the table anyway."""
-    is_altered: bool = False
-    """Whether it was rejected, and other writers rewrote data files that it names."""
+    """Whether a RESTORE has undone the version, so that the rows may be in the table again."""
     pipeline: str | None = None
     """The other pipeline of the table that wrote the entry; None for the file's own."""
 
@@ -470,16 +468,12 @@ class Answer:
     retraction: FileRetraction | None = None
     erased: tuple[FileRetraction, ...] = ()
     """The erasures that took some of its rows out of the table."""
-    replaces_rows: int | None = 0
-    """Rows in the table of its previous content if the new content failed; None if unknown."""
     earlier_lines: int = 0
-    """Its lines read under an earlier journal, which counted their rows."""
-    read_before: tuple[Read, ...] = ()
-    """Reads of earlier objects of its name, whose rows stay (`on_change: reingest`)."""
-    taken_back_by: int | None = None
-    """The uncommitted entry that takes out earlier content of its name."""
-    other_bad_lines: int = 0
-    """Waiting bad lines beyond those of `read`, such as those of earlier content."""
+    """Its lines that were read before `read`, as under an earlier journal."""
+    read_before: tuple[int, ...] = ()
+    """The last entries that read other content of its name, whose rows may be in the table."""
+    bad_lines: int = 0
+    """Bad lines of its name that wait in quarantine, also those of other content."""
     deleted_from: datetime | None = None
     """For an orphan: when `blizzard gc` starts to delete it."""
     next: tuple[WayOut, ...] = ()

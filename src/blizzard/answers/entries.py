@@ -149,18 +149,6 @@ def came_for(entry: Entry, path: str) -> tuple[str, ...]:
     return tuple(file.filename for one in rewrites for file in one.new)
 
 
-def became(journal: JournalReader, path: str, entries: range) -> set[str]:
-    """Return a data file and its direct and indirect replacements in some entries."""
-    found, waiting = {path}, [path]
-    while waiting:
-        old = waiting.pop()
-        for entry in _holding(journal, file_name(old).encode(), entries):
-            new = set(came_for(entry, old)) - found
-            found |= new
-            waiting += new
-    return found
-
-
 def mentioning(
     journal: JournalReader, text: str, last: int, accepts: Callable[[Entry], bool]
 ) -> Iterator[Entry]:

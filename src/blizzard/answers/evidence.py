@@ -1,10 +1,10 @@
 """The fate of an entry's data files: in the table, held, removed, rewritten."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from blizzard.answers.answer import ROWS_LOST, AwaitingRedo, DataFile, FileState
+from blizzard.answers.answer import ROWS_ARE_THERE, ROWS_LOST, AwaitingRedo, DataFile, FileState
 from blizzard.answers.entries import (
     came_for,
     data_file_of,
@@ -84,7 +84,7 @@ class JournalEvidence:
 
     @property
     def _inherits(self) -> Inheritance | None:
-        opening = self._entry(0)
+        opening = self.entry(0)
         return None if opening is None else opening.inherits
 
     def inherited_files(self, key: str, number: int | None) -> tuple[DataFile, ...]:
@@ -98,7 +98,8 @@ class JournalEvidence:
         last = before.last_reading(key)
         if last is None:
             return before.inherited_files(key, 0)
-        return tuple(before.files_of(key, last, replayed=True))
+        parts = parts_until(before.journal, key, before.entry(last))
+        return before.files_of(key, parts, None, replayed=True)
 
     def last_reading(self, key: str) -> int | None:
         """Return the last entry that read a source file; the first call reads all entries."""
@@ -112,10 +113,8 @@ class JournalEvidence:
         """Look up an entry in the log."""
         return self.log.entry(entry.pipeline, entry.journal, entry.sequence)
 
-    def data_files(
-        self, entry: Entry, files: Sequence[FinishedFile], key: str | None = None
-    ) -> tuple[DataFile, ...]:
-        """Return the states of data files of an entry; `key` is the source file in question."""
+    def data_files(self, entry: Entry, files: Sequence[FinishedFile]) -> tuple[DataFile, ...]:
+        """Return the states of data files of an entry."""
         bare = [
             DataFile(
                 path=file.filename,
@@ -124,7 +123,6 @@ class JournalEvidence:
                 entry=entry.sequence,
                 sources=len(file.source_files) or 1,
                 state=FileState.JOURNALED,
-                own_rows=None if key is None else _rows_of(file, key),
             )
             for file in files
         ]
@@ -134,8 +132,7 @@ class JournalEvidence:
         if not in_log.committed:
             return tuple(bare)
         lineage = self.follow([one.path for one in bare])
-        found = (self._standing(one, lineage, in_log) for one in bare)
-        return tuple(self._for_source(one, key) for one in found)
+        return tuple(self._standing(one, lineage, in_log) for one in bare)
 
     def follow(self, paths: Iterable[str]) -> Lineage:
         """Return the lineage of data files, including their replacements by entries."""
@@ -158,8 +155,9 @@ class JournalEvidence:
         """
         if path in lineage.active or path in self._takers:
             return
-        versions = (lineage.removed.get(path), *reversed(lineage.rewritten_by.get(path, ())))
-        commits = filter(None, map(self.log.commit, dict.fromkeys(versions)))
+        known = (lineage.removed.get(path, BEFORE), *reversed(lineage.rewritten_by.get(path, ())))
+        versions = sorted(dict.fromkeys(known), key=lineage.in_effect, reverse=True)
+        commits = filter(None, map(self.log.commit, versions))
         for part in (part for commit in commits for part in commit.entries):
             numbers = range(part.first, min(part.last, part.first + MOST_ENTRIES) + 1)
             entries = (
@@ -223,21 +221,24 @@ class JournalEvidence:
         taken = self.committed(taker).version or 0
         return taken == version if by.restored is None else taken <= by.restored
 
-    def _for_source(self, one: DataFile, key: str | None) -> DataFile:
+    def _for_source(self, one: DataFile, key: str) -> DataFile:
         """Return the state of a data file with regard to the rows of one source file.
 
         An entry may have removed all of these and kept others, which live on in other files.
         """
         waiting, is_taken = [one.path], False
+        lineage = self.follow(waiting)
         while waiting:
             path = waiting.pop()
             taker = self._takers.get(path)
-            if key is None or taker is None:
+            version = None if taker is None else self.committed(taker).version
+            is_undone = version is not None and not lineage.in_effect(version)
+            if taker is None or (is_undone and one.state in ROWS_ARE_THERE):
                 return one
             is_taken |= key in _retracted(taker) or taker.uri_of(key) in taker.erased
             names = came_for(taker, path)
             new = [file for file in taker.data_files if file.filename in names]
-            if not all(file.source_files for file in new):
+            if key not in _retracted(taker) and not all(file.source_files for file in new):
                 return one
             waiting += [file.filename for file in new if key in file.source_files]
         if is_taken or one.state not in CHANGED:
@@ -269,44 +270,33 @@ class JournalEvidence:
             return replace(one, state=FileState.REMOVED, removed_version=version, removed_by=FORGET)
         return replace(one, state=FileState.REMOVED)
 
-    def is_there_past(self, paths: Sequence[str], takes: Callable[[Entry], bool]) -> list[str]:
-        """Return the data files whose rows are in the table and were never removed.
-
-        `takes` tells whether an entry dropped those rows from the files that it rewrote.
-        """
-        lineage = self.follow(paths)
-        return [
-            path
-            for path in paths
-            if lineage.forward(path).active and not any(map(takes, self.takers([path])))
-        ]
-
     def takers(self, paths: Iterable[str]) -> list[Entry]:
         """Return the entries of any pipeline that removed data files or their replacements."""
         paths = list(paths)
         takers = map(self._takers.get, self.follow(paths).reached(paths))
         return [entry for entry in takers if entry is not None]
 
-    def states_of(self, key: str, number: int, *, replayed: bool) -> set[FileState]:
-        """Return the states of the data files with rows of a source file, read up to an entry.
+    def files_of(
+        self, key: str, parts: Sequence[Entry], number: int | None, *, replayed: bool
+    ) -> tuple[DataFile, ...]:
+        """Return the data files with rows of a source file, from the entries that read it.
 
-        `replayed`: bad lines of it were replayed since.
+        `number` is the entry that says that it was read, perhaps of an earlier journal. `replayed`:
+        bad lines of it were replayed since.
         """
-        return {one.state for one in self.files_of(key, number, replayed=replayed)}
-
-    def files_of(self, key: str, number: int, *, replayed: bool) -> Iterator[DataFile]:
-        """Yield the data files with rows of a source file, read up to an entry."""
-        yield from self.inherited_files(key, number)
-        parts = parts_until(self.journal, key, self._entry(number))
+        found = [*self.inherited_files(key, number)]
         later = self._replays(parts[0].sequence) if replayed and parts else ()
         for entry in (*parts, *later):
             if entry.sequence not in self._standings:
                 self._standings[entry.sequence] = self.data_files(entry, entry.files)
             for file, one in zip(entry.files, self._standings[entry.sequence], strict=True):
                 if key in file.source_files:
-                    yield self._for_source(one, key)
+                    own = replace(one, own_rows=_rows_of(file, key))
+                    found.append(self._for_source(own, key))
+        return tuple(found)
 
-    def _entry(self, number: int) -> Entry | None:
+    def entry(self, number: int) -> Entry | None:
+        """Return an entry; None if there is none of this number."""
         if number not in self._entries:
             self._entries[number] = self.journal.entry(number)
         return self._entries[number]
@@ -327,7 +317,7 @@ class JournalEvidence:
 
     def returned_sources(self, retractions: Iterable[int]) -> set[str]:
         """Return the keys of retracted source files whose data files are back in the table."""
-        entries = [entry for number in retractions if (entry := self._entry(number)) is not None]
+        entries = [entry for number in retractions if (entry := self.entry(number)) is not None]
         lineage = self.follow(old.filename for entry in entries for old in entry.outgoing)
         return {
             key
@@ -407,7 +397,7 @@ class JournalEvidence:
         paths = {path for one in files for path in (one.path, one.written) if path is not None}
         lineage = self.log.follow(paths) if paths else Lineage()
         for one in files:
-            removed, entry = self.log.commit(lineage.removed.get(one.path)), self._entry(one.entry)
+            removed, entry = self.log.commit(lineage.removed.get(one.path)), self.entry(one.entry)
             name = layout.file_name(one.written or one.path)
             # If a later version removed the file, it had been put back in between.
             is_back = not lineage.active.keys().isdisjoint((one.path, one.written))

@@ -1,35 +1,23 @@
 """Retractions, erasures and resolved bad lines of a source file, and whether a run is active."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from blizzard.answers.answer import Answer, DataFile, FileRetraction, FileState, Resolution
-from blizzard.answers.entries import (
-    became,
-    came_for,
-    dealing_with_lines,
-    parts_until,
-    reading,
-    retracting,
-)
+from blizzard.answers.answer import Answer, FileRetraction, Resolution
+from blizzard.answers.entries import dealing_with_lines, retracting
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.wording.phrases import REPLAY
 from blizzard.journal.checks import uris_of
 from blizzard.journal.lease import Life, this_machine, writer_status
 from blizzard.model.source.file import IngestedFile
 from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldState
 from lakebed.documents.records import QuarantineFile
-from lakebed.layout import file_name
 
 
 def retraction_of(
-    evidence: PipelineEvidence,
-    table: JournalEvidence,
-    done: IngestedFile,
-    data_files: Sequence[DataFile],
+    evidence: PipelineEvidence, table: JournalEvidence, done: IngestedFile
 ) -> FileRetraction | None:
     """Return the last entry that takes the rows of a file out of the table."""
     entry = None if done.entry is None else table.journal.entry(done.entry)
@@ -42,46 +30,9 @@ def retraction_of(
         return None
     out = [one for one in entry.sources if one.retracted]
     own = [one for one in out if one.key == done.key]
-    rows = sum(one.rows for one in own or out)
-    had_them = {one.path: one.entry for one in data_files if one.entry < entry.sequence}
-    if entry.has_read(done.key):
-        had_them = _files_before(table, entry, done.key)
-
-    def takes(other: Entry) -> bool:
-        return _retracts(table, other, done.key)
-
-    taken = _taken_out(evidence, table, entry, rows, had_them, takes)
+    taken = _taken_out(evidence, table, entry, sum(one.rows for one in own or out))
     others = () if own else tuple(one.key for one in out)
-    taken = replace(taken, replaced=entry.has_read(done.key), others=others)
-    if not taken.is_not_applied:
-        return taken
-    back = _rows_back(table, entry, {done.key, *(one.key for one in own or out)})
-    is_out = not back and (taken.is_out or not entry.outgoing)
-    return replace(taken, rows=back if taken.is_out else rows + back, is_out=is_out)
-
-
-def _rows_back(table: JournalEvidence, entry: Entry, keys: set[str]) -> int:
-    """Count the rows in the table that were out of it when an entry was to supersede them."""
-    back = entry.supersedes - {file_name(one.filename) for one in entry.outgoing}
-    found = 0
-    for key in keys if back else ():
-        newest = reading(table.journal, key, entry.sequence - 1)
-        for one in parts_until(table.journal, key, newest):
-            files = [file for file in one.files if file_name(file.filename) in back]
-            there = table.data_files(one, files, key)
-            found += sum(file.own_rows or 0 for file in there if file.state is FileState.IN_TABLE)
-    return found
-
-
-def _files_before(table: JournalEvidence, entry: Entry, key: str) -> dict[str, int]:
-    """Map the data files with the content that an entry replaced to their entries."""
-    newest = reading(table.journal, key, entry.sequence - 1)
-    return {
-        file.filename: one.sequence
-        for one in parts_until(table.journal, key, newest)
-        for file in one.files
-        if key in file.source_files
-    }
+    return replace(taken, replaced=entry.has_read(done.key), others=others)
 
 
 def erasures_of(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[FileRetraction, ...]:
@@ -106,79 +57,22 @@ def erasures_of(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[F
     read_in = filter(None, map(table.journal.entry, sorted({one.entry for one in answer.read})))
     uris = uris_of(key, evidence.settings, evidence.history) | {one.uri_of(key) for one in read_in}
     found = []
-
-    def erased(entry: Entry) -> int:
-        own = {entry.uri_of(key)} if entry.pipeline == table.pipeline else set()
-        return sum(entry.erased.get(uri, 0) for uri in uris | own)
-
     for entry in (*filter(None, map(table.journal.entry, numbers)), *others.values()):
-        rows, is_own = erased(entry), entry.pipeline == table.pipeline
-        if not rows:
-            continue
-
-        def takes(other: Entry, number: int = entry.sequence, rows: int = rows) -> bool:
-            is_later = other.pipeline != table.pipeline or other.sequence >= number
-            return (is_later and erased(other) >= rows) or _retracts(table, other, key)
-
-        had_them = {
-            one.path: one.entry
-            for one in answer.data_files
-            if is_own and one.entry < entry.sequence
-        }
-        taken = _taken_out(evidence, table, entry, rows, had_them, takes)
-        # A RESTORE may have undone it, and a later one have taken out the same rows.
-        undone = taken.version is not None and not table.follow(()).in_effect(taken.version)
-        taken = replace(taken, came_back=taken.came_back or undone)
-        found.append(taken if is_own else replace(taken, pipeline=entry.pipeline))
+        is_own = entry.pipeline == table.pipeline
+        named = uris | {entry.uri_of(key)} if is_own else uris
+        if rows := sum(entry.erased.get(uri, 0) for uri in named):
+            taken = _taken_out(evidence, table, entry, rows)
+            found.append(taken if is_own else replace(taken, pipeline=entry.pipeline))
     return tuple(found)
 
 
-def _retracts(table: JournalEvidence, entry: Entry, key: str) -> bool:
-    """Whether an entry retracts a source file; other pipelines have keys of their own."""
-    named = any(one.key == key and one.retracted for one in entry.sources)
-    return named and entry.pipeline == table.pipeline
-
-
 def _taken_out(
-    evidence: PipelineEvidence,
-    table: JournalEvidence,
-    entry: Entry,
-    rows: int,
-    had_them: Mapping[str, int],
-    takes: Callable[[Entry], bool],
+    evidence: PipelineEvidence, table: JournalEvidence, entry: Entry, rows: int
 ) -> FileRetraction:
-    """Return the fate of rows that an entry takes out.
-
-    They may be back with the files that it took out, with files that were compacted into those, or,
-    if it was to take out all, with files that had left the table before: `had_them` maps the
-    original data files of the source file to their entries.
-    """
+    """Return the fate of rows that an entry takes out."""
     in_log, mark = table.committed(entry), entry.replacement_mark
     rejected = table.log.fates([mark]).get(mark) == HeldState.GONE
-    olds = [one.filename for one in entry.outgoing]
-    taken_out = olds if in_log.committed and not rejected else []
-    at, version = in_log.at, in_log.version
-    lineage = table.follow(olds)
-    left = [old for old in olds if lineage.forward(old).active]
-    came_back = bool(taken_out) and any(
-        old in lineage.active
-        or (
-            version is not None
-            and lineage.removed.get(old, -1) > version
-            # Another RESTORE may have put back what replaced it.
-            and not {*came_for(entry, old)}.issuperset(lineage.after(old))
-        )
-        for old in left
-    )
-    if taken_out and not came_back:
-        there = table.is_there_past(list(had_them), takes)
-        came_back = any(
-            entry.kind == "retract"
-            or not became(
-                table.journal, path, range(had_them[path] + 1, entry.sequence)
-            ).isdisjoint(taken_out)
-            for path in there
-        )
+    lineage = table.follow(one.filename for one in (*entry.outgoing, *entry.data_files))
     return FileRetraction(
         entry=entry.sequence,
         at=datetime.fromisoformat(entry.created),
@@ -186,19 +80,15 @@ def _taken_out(
         committed=in_log.committed,
         rejected=rejected,
         reasons=in_log.reasons_against if rejected else (),
-        came_back=came_back,
-        is_out=not taken_out and bool(olds) and not left,
-        is_altered=rejected and any(lineage.forward(old).altered for old in olds),
-        version=version,
-        committed_at=at,
-        deleted_from=None if at is None else at + evidence.log.retention(),
+        came_back=in_log.version is not None and not lineage.in_effect(in_log.version),
+        version=in_log.version,
+        committed_at=in_log.at,
+        deleted_from=None if in_log.at is None else in_log.at + evidence.log.retention(),
     )
 
 
-def resolutions(
-    table: JournalEvidence, parts: Sequence[Entry], key: str
-) -> Iterator[tuple[Entry, Resolution]]:
-    """Yield the entries that resolved bad lines of a file, in order, and how many.
+def resolutions(table: JournalEvidence, parts: Sequence[Entry], key: str) -> Iterator[Resolution]:
+    """Yield what entries did with bad lines of a file, in order.
 
     Quarantine files record their lines per source file. The resolved lines are the difference
     between a file and its replacement, which has the lines that still wait.
@@ -220,18 +110,15 @@ def resolutions(
                 waiting[one.left.filename] = one.left
         if lines:
             in_log = table.committed(entry)
-            yield (
-                entry,
-                Resolution(
-                    entry=entry.sequence,
-                    kind=entry.kind,
-                    at=datetime.fromisoformat(entry.created),
-                    lines=lines,
-                    filtered=filtered,
-                    rows=lines - filtered if entry.kind == REPLAY else 0,
-                    version=in_log.version,
-                    committed=in_log.committed,
-                ),
+            yield Resolution(
+                entry=entry.sequence,
+                kind=entry.kind,
+                at=datetime.fromisoformat(entry.created),
+                lines=lines,
+                filtered=filtered,
+                rows=lines - filtered if entry.kind == "replay" else 0,
+                version=in_log.version,
+                committed=in_log.committed,
             )
 
 

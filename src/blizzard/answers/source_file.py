@@ -12,21 +12,18 @@ from blizzard.answers.answer import (
     PART_READ,
     REDO,
     Answer,
-    DataFile,
     FailedSource,
     FileProgress,
     FileStanding,
     FileState,
     Read,
-    Resolution,
     state_by_log,
 )
-from blizzard.answers.entries import parts_until, reading, retracting
+from blizzard.answers.entries import parts_until, reading
 from blizzard.answers.evidence import JournalEvidence
 from blizzard.answers.file_history import erasures_of, is_running, resolutions, retraction_of
 from blizzard.answers.lifecycle import Lifecycle, last_entry, to_be_replaced
 from blizzard.answers.progress import PipelineEvidence
-from blizzard.answers.wording.phrases import REPLAY, present_count, waiting_lines
 from blizzard.answers.wording.words import Case, worded
 from blizzard.discover.filter import Decision, bases_of
 from blizzard.discover.finding import Finding, Reason, SkippedFile
@@ -69,10 +66,6 @@ DECISIONS = {
 """Decisions by the reason for not taking a file; for other reasons it is done."""
 
 
-GONE = {FileState.REMOVED, FileState.RETRACTED, FileState.DISCARDED}
-"""The states of data files without rows in the table."""
-
-
 def why_source_file(evidence: PipelineEvidence, source: SourceSettings, path: str) -> Answer:
     """Explain the state of a source file."""
     key = f"{source.name}:{path}"
@@ -104,9 +97,8 @@ def why_source_file(evidence: PipelineEvidence, source: SourceSettings, path: st
     answer = replace(
         answer,
         erased=erasures_of(evidence, key, answer),
-        read_before=_read_before(evidence, key, answer),
-        taken_back_by=evidence.history.undecided.taking_back(key),
-        other_bad_lines=max(0, _waiting_in_all(evidence, key) - max(0, waiting_lines(answer))),
+        read_before=_read_before(evidence, key, before, answer),
+        bad_lines=_bad_lines(evidence, key),
     )
     refusal = evidence.refusal() if answer.state is FileState.WAITING else None
     if refusal is not None:
@@ -160,40 +152,18 @@ def _is_over(before: Recorded, facts: ObjectFacts | None) -> bool:
     return is_gone and is_settled and before.finished is not None
 
 
-def _read_before(evidence: PipelineEvidence, key: str, answer: Answer) -> tuple[Read, ...]:
-    """Return the reads of earlier objects of a name whose rows are in the table.
-
-    Rows of replayed lines count with them.
-    """
-    table, found = evidence.table, list[Read]()
-    if table is None:
-        return ()
-    earlier = (each.file.entry for each in evidence.history.earlier.get(key, ()))
-    for number in dict.fromkeys((*_retracted_before(table, key, answer), *earlier)):
-        last = None if number is None else table.journal.entry(number)
-        for entry in parts_until(table.journal, key, last):
-            in_log = table.committed(entry)
-            files = [file for file in entry.files if key in file.source_files]
-            states = {one.state for one in table.data_files(entry, files, key)}
-            if not states or not states <= GONE:
-                more = evidence.history.books.replayed.get(f"{entry.sequence}:{key}", 0)
-                reads = (_read(entry, one, in_log) for one in entry.readings if one.key == key)
-                found += [replace(one, rows=one.rows + more) for one in reads]
-    return tuple(found)
+def _read_before(
+    evidence: PipelineEvidence, key: str, before: Recorded, answer: Answer
+) -> tuple[int, ...]:
+    """Return the last entries that read other content of a name, if its rows may be there."""
+    earlier = [each.file for each in evidence.history.earlier.get(key, ())]
+    if before.finished is not None and _is_of_unfinished(before, answer):
+        earlier += [] if before.finished.retracted else [before.finished]
+    return tuple(sorted({one.entry for one in earlier if one.entry}))
 
 
-def _retracted_before(table: JournalEvidence, key: str, answer: Answer) -> Iterator[int]:
-    """Yield the last entry that read retracted content, if the file was read again since."""
-    first = table.journal.entry(answer.read[0].entry) if answer.read else None
-    if first is not None and any(one.key == key and one.reingested for one in first.readings):
-        taken = retracting(table.journal, key, first.sequence - 1)
-        if taken is not None and not taken.has_read(key):
-            read = reading(table.journal, key, taken.sequence)
-            yield from () if read is None else (read.sequence,)
-
-
-def _waiting_in_all(evidence: PipelineEvidence, key: str) -> int:
-    """Count the waiting bad lines of a file, including those of earlier content."""
+def _bad_lines(evidence: PipelineEvidence, key: str) -> int:
+    """Count the waiting bad lines of a name, including those of earlier content."""
     files = (each.file for each in evidence.history.books.waiting_files())
     return sum(one.lines for file in files for one in file.sources if one.source == key)
 
@@ -221,35 +191,30 @@ def _passed(found: Finding, path: str) -> SkippedFile | None:
 def _with_history(evidence: PipelineEvidence, answer: Answer, before: Recorded) -> Answer:
     """Add what entries say about a file, depending on its state."""
     known, done = before.unfinished, before.finished
-    is_over = _is_over(before, answer.stored) or (done and answer.state is FileState.CHANGED)
-    if known is not None and not is_over:
-        unfinished = _with_unfinished(evidence, answer, known)
-        is_replaced = done is not None and not done.retracted and not unfinished.read
-        if done is None or not is_replaced:
-            return unfinished
-        return replace(unfinished, replaces_rows=_rows_before(evidence, answer, done))
+    if known is not None and _is_of_unfinished(before, answer):
+        return _with_unfinished(evidence, answer, known)
     return answer if done is None else _with_finished(evidence, answer, done)
 
 
+def _is_of_unfinished(before: Recorded, answer: Answer) -> bool:
+    """Whether the answer is about content that failed or was read in part."""
+    is_changed = before.finished is not None and answer.state is FileState.CHANGED
+    return before.unfinished is not None and not (_is_over(before, answer.stored) or is_changed)
+
+
 def _with_unfinished(evidence: PipelineEvidence, answer: Answer, known: UnfinishedFile) -> Answer:
-    record = known.record
-    answer = _with_parts(evidence, answer, _parts_of_unfinished(evidence, known), record.key)
+    record, table = known.record, evidence.table
+    parts = _parts_of_unfinished(evidence, known)
+    if table is not None and parts:
+        files = table.files_of(record.key, parts, None, replayed=True)
+        answer = replace(_with_reads(table, answer, parts, record.key), data_files=files)
     unseen = record.records_read - sum(one.lines for one in answer.read)
-    answer = replace(answer, earlier_lines=_earlier_lines(evidence, unseen))
+    answer = replace(answer, earlier_lines=max(0, unseen))
     if answer.reason in (PART_READ, REDO):
         return answer
     is_there = answer.state is FileState.WAITING or answer.reason == PartialFileChanged.code
     gone = record.gone and not is_there
     return replace(answer, failure=failure_of(evidence, known), gone=gone)
-
-
-def _rows_before(evidence: PipelineEvidence, bare: Answer, done: IngestedFile) -> int | None:
-    """Count the rows in the table of a file's previous content; None if unknown."""
-    before = _with_finished(evidence, replace(bare, state=FileState.IN_TABLE, reason=None), done)
-    if before.state is FileState.ALTERED or not before.read:
-        return None
-    is_there = before.state in (FileState.IN_TABLE, FileState.REMOVED)
-    return present_count(before) if is_there else 0
 
 
 def _parts_of_unfinished(evidence: PipelineEvidence, known: UnfinishedFile) -> tuple[Entry, ...]:
@@ -269,28 +234,39 @@ def _with_finished(evidence: PipelineEvidence, answer: Answer, done: IngestedFil
         return answer
     if undone is not None and answer.reason == NOT_APPLIED:
         done = undone.after
-    entry = _entry_of(table, done)
-    if entry is not None and entry.has_read(done.key):
-        parts = parts_until(table.journal, done.key, entry)
-        answer = _with_parts(evidence, answer, parts, done.key)
+    parts = _parts_of(table, done)
+    if parts:
+        answer = _with_reads(table, answer, parts, done.key)
         before = (one.skipped for one in parts[0].readings if one.key == done.key)
-        answer = replace(answer, earlier_lines=_earlier_lines(evidence, max(before, default=0)))
+        answer = replace(answer, earlier_lines=max(before, default=0))
     said = done.entry if undone is None else undone.entry
-    taken = retraction_of(evidence, table, replace(done, entry=said), answer.data_files)
-    if taken is not None and {one.state for one in answer.data_files} == {FileState.RETRACTED}:
-        taken = replace(taken, came_back=False)  # Another entry took them out, which is in effect.
-    answer = replace(answer, retraction=taken)
-    is_back = taken is not None and taken.came_back
-    files = answer.data_files or table.inherited_files(done.key, done.entry)
-    state = state_by_log(answer.state, {one.state for one in files}, came_back=is_back)
+    files = table.files_of(done.key, parts, done.entry, replayed=bool(answer.resolved))
+    state = state_by_log(answer.state, {one.state for one in files})
+    reason = answer.reason
     if state is FileState.IN_TABLE:
-        without = NO_ROWS if answer.read else INHERITED
-        answer = replace(answer, reason=None if answer.data_files else without)
-    else:
-        answer = replace(answer, data_files=files)
-    held = (one.code for one in answer.data_files if one.state is FileState.HELD)
-    reason = next(held, None) if state is FileState.HELD else answer.reason
-    return replace(answer, state=state, reason=reason)
+        reason = None if parts and files else NO_ROWS if answer.read else INHERITED
+    elif state is FileState.HELD:
+        reason = next((one.code for one in files if one.state is FileState.HELD), reason)
+    return replace(
+        answer,
+        state=state,
+        reason=reason,
+        data_files=files,
+        retraction=retraction_of(evidence, table, replace(done, entry=said)),
+    )
+
+
+def _parts_of(table: JournalEvidence, done: IngestedFile) -> tuple[Entry, ...]:
+    """Return the entries that read a file; none if an earlier journal read it.
+
+    Records that a new journal repeats do not name the batch, so the entries are searched, newest
+    first.
+    """
+    entry = None if done.entry is None else table.entry(done.entry)
+    if entry is None or not entry.has_read(done.key):
+        last = table.last if done.entry is None else done.entry
+        entry = reading(table.journal, done.key, last)
+    return parts_until(table.journal, done.key, entry)
 
 
 def settled_progress(evidence: PipelineEvidence) -> tuple[FileProgress, tuple[str, ...]]:
@@ -325,58 +301,22 @@ def _altered(
         for done in {*now, *earlier, *to_be_replaced(history, key)}:
             if done is None or done.entry is None:
                 continue
-            state = progress.of(done)
-            if state is FileState.RETRACTED:
-                bare = Answer(kind="source", state=state, uri=key, answer="")
-                state = _with_finished(evidence, bare, done).state
-            else:
-                replayed = f"{done.entry}:{key}" in history.books.replayed
-                found = table.states_of(key, done.entry, replayed=replayed)
-                state = state_by_log(state, found, came_back=False)
+            parts = _parts_of(table, done)
+            replayed = any(f"{one.sequence}:{key}" in history.books.replayed for one in parts)
+            files = table.files_of(key, parts, done.entry, replayed=replayed)
+            state = state_by_log(progress.of(done), {one.state for one in files})
             yield (key, done.entry), state
 
 
-def _entry_of(table: JournalEvidence, done: IngestedFile) -> Entry | None:
-    """Return the batch that finished a file, or else the entry that repeats it.
-
-    Records that a new journal repeats do not name the batch, so the entries are searched, newest
-    first.
-    """
-    entry = None if done.entry is None else table.journal.entry(done.entry)
-    if entry is not None and entry.has_read(done.key):
-        return entry
-    last = table.last if done.entry is None else done.entry
-    return reading(table.journal, done.key, last) or entry
-
-
-def _earlier_lines(evidence: PipelineEvidence, lines: int) -> int:
-    """Return `lines`, or 0 if the journal inherits from no earlier one that may have read them."""
-    opening = None if evidence.table is None or lines <= 0 else evidence.table.journal.entry(0)
-    return 0 if opening is None or opening.inherits is None else lines
-
-
-def _with_parts(
-    evidence: PipelineEvidence, bare: Answer, parts: tuple[Entry, ...], key: str
-) -> Answer:
-    """Add the reads of a file by some entries, and the states of its data files."""
-    table = evidence.table
-    if table is None or not parts:
-        return bare
-    reads: list[Read] = []
-    data_files: list[DataFile] = []
-    for entry in parts:
-        files = [file for file in entry.files if key in file.source_files]
-        data_files += table.data_files(entry, files, key)
-        in_log = table.committed(entry)
-        records = (record for record in entry.readings if record.key == key)
-        reads += [_read(entry, record, in_log) for record in records]
-    since: list[Resolution] = []
-    for entry, one in resolutions(table, parts, key):
-        since.append(one)
-        if entry.kind == REPLAY:  # A retraction writes other content or other rows.
-            files = [file for file in entry.files if key in file.source_files]
-            data_files += table.data_files(entry, files, key)
-    return replace(bare, read=tuple(reads), resolved=tuple(since), data_files=tuple(data_files))
+def _with_reads(table: JournalEvidence, bare: Answer, parts: tuple[Entry, ...], key: str) -> Answer:
+    """Add the reads of a file by some entries, and what has become of its bad lines."""
+    reads = tuple(
+        _read(entry, record, table.committed(entry))
+        for entry in parts
+        for record in entry.readings
+        if record.key == key
+    )
+    return replace(bare, read=reads, resolved=tuple(resolutions(table, parts, key)))
 
 
 def _read(entry: Entry, record: SourceRecord, in_log: "EntryInLog") -> Read:

@@ -142,5 +142,6 @@ def _data_file(one: DataFile) -> str:
     version = "" if one.version is None else f", version {one.version}"
     verb = "changed" if one.state is FileState.ALTERED else "removed"
     removed = "" if one.removed_version is None else f", {verb} in version {one.removed_version}"
+    heir = "" if one.replaced_by is None else f", now in {one.replaced_by}"
     facts = f"{plural(one.rows, 'row')}{shared}, {in_words(one.bytes)}"
-    return f"{one.path}: {one.state.value}{version}{removed}; {facts}"
+    return f"{one.path}: {one.state.value}{version}{removed}{heir}; {facts}"

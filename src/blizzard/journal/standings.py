@@ -69,11 +69,6 @@ class UndecidedFiles:
         one = self.of(key)
         return None if one is None or (one.rejected and is_known) else one.after
 
-    def taking_back(self, key: str) -> int | None:
-        """Return the last pending entry that takes out rows read before other content, if any."""
-        last = self.files.get(key, (None,))[-1]
-        return last.entry if last is not None and last.read_since else None
-
     def learn(self, entry: Entry, done: IngestedFile, unfinished: Unfinished) -> None:
         """Record the effect of a retraction on a file, which is not unfinished until it is decided.
 

@@ -68,9 +68,9 @@ def test_an_accepted_loss_of_some_rows_is_not_one_of_all(desk: Taken) -> None:
     delete(desk, "id = 1")
     version = str(DeltaTable(str(desk.table)).version())
     assert why(desk)["state"] == "removed"
-    assert "1 of its 2 rows has been removed from the table since" in why(desk)["answer"]
+    assert "rows of it have been removed from the table since" in why(desk)["answer"]
     assert desk.cli("audit", "--accept", version, "--reason", "asked for").exit_code == 0
-    assert "1 of its 2 rows has been removed" in why(desk)["answer"]
+    assert "an operator has accepted that" in why(desk)["answer"]
 
 
 @pytest.mark.unbalanced("rows_removed")
@@ -86,16 +86,9 @@ def test_the_sentence_of_a_day_warns_of_rows_that_a_rewriting_may_have_removed(d
 
 
 @pytest.mark.unbalanced("rows_removed")
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        ("id < 3", "; no row of it is in the table."),
-        ("id = 9", "; 2 rows of its previous content are in the table."),
-        ("id = 1", "; rows of its previous content may be in the table."),
-    ],
-)
-def test_a_replacement_that_failed_says_what_is_left_of_the_old_rows(
-    tmp_path: Path, where: str, said: str
+@pytest.mark.parametrize("where", ["id < 3", "id = 9", "id = 1"])
+def test_a_replacement_that_failed_says_that_old_rows_may_be_left(
+    tmp_path: Path, where: str
 ) -> None:
     desk = Taken(tmp_path, {"fields": [ID]}, source={"on_change": "replace"})
     desk.land(NAME, {"id": 1}, {"id": 2})
@@ -108,7 +101,8 @@ def test_a_replacement_that_failed_says_what_is_left_of_the_old_rows(
 
     answer = why(desk)
     assert answer["state"] == "failed"
-    assert said in answer["answer"]
+    assert "its rows may be in the table" in answer["answer"]
+    assert "no row of it" not in answer["answer"]
 
 
 @pytest.mark.unbalanced("rows_removed")
@@ -122,8 +116,7 @@ def test_a_replacement_that_was_rejected_counts_no_rows_that_are_gone(desk: Take
 
     answer = why(desk)
     assert (answer["state"], answer["reason"]) == ("changed", "not_applied")
-    assert "some of its rows may be gone; the others stay in the table" in answer["answer"]
-    assert "2 rows of the old content stay" not in answer["answer"]
+    assert "the old rows are as they were" in answer["answer"]
 
 
 def test_a_data_file_of_another_program_is_found_by_its_name_or_uuid(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ def test_rows_are_followed_through_compactions_and_rewrites_to_the_file_that_has
     (now,) = desk.active
     told, file = asked(desk, "0.ndjson")
     assert (told["state"], file["state"], file["replaced_by"]) == ("in_table", "rewritten", now)
-    assert f"The rows are in {now} now." in told["answer"]
     old = desk.said("why", str(desk.table / entries(desk.table)[1].files[0].filename))
     assert (old["state"], f"{now} has them" in old["answer"]) == ("rewritten", True)
 
@@ -56,7 +55,7 @@ def test_rows_beside_others_that_another_writer_deleted_are_not_said_to_be_remov
     told, file = asked(desk, "1.ndjson")
     assert (told["state"], file["state"]) == ("altered", "altered")
     assert (file["replaced_by"], file["removed_version"]) == (None, desk.version)
-    assert "rows of its data file were rewritten or deleted since: DELETE" in told["answer"]
+    assert "rewritten since, or rows in them deleted: DELETE" in told["answer"]
     assert "may have been removed" in told["answer"]
     (new,) = entries(desk.table)[-1].rewrites[0].new
     assert desk.said("why", str(desk.table / new.filename))["state"] == "altered"

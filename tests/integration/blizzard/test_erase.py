@@ -38,9 +38,9 @@ def test_rows_go_in_one_version_and_the_books_balance(desk):
         assert (traced["source"], traced["line"]) == (desk.uri(name), line)
     why = desk.said("why", "a.ndjson")
     assert [(one["entry"], one["rows"]) for one in why["erased"]] == [(4, 2)]
-    assert "2 of its rows were erased in entry 4" in why["answer"]
+    assert "Entry 4 erases 2 rows of it, and no VACUUM" in why["answer"]
     assert "It is in the table: 1 row from 3 lines" in why["answer"]
-    assert "1 of its rows was erased in entry 4" in desk.said("why", "c.ndjson")["answer"]
+    assert "Entry 4 erases 1 row of it" in desk.said("why", "c.ndjson")["answer"]
     assert desk.said("why", "d.ndjson")["erased"] == []
     assert "4 rows of 3 source files" in desk.cli("journal", "show", "4").output
     desk.writes_a_snapshot()
@@ -228,7 +228,7 @@ def test_an_erasure_by_another_pipeline_is_shown_where_it_took_rows(tmp_path, wh
     (erased,) = answer["erased"]
     assert (erased["entry"], erased["pipeline"], erased["rows"]) == (2, "default", rows)
     assert f"{2 - rows} row" in answer["answer"]
-    assert "erased in entry 2 of pipeline default" in answer["answer"]
+    assert "Entry 2 of pipeline default erases" in answer["answer"]
     assert state_of(other, "c.ndjson") == ("in_table", "in_table")
     assert bool(other.said("why", "c.ndjson")["erased"]) is (where == "id > 2")
     assert one.said("why", "b.ndjson")["erased"] == []

@@ -266,7 +266,7 @@ def test_a_replaced_file_and_others_stay_in_the_table_when_their_source_moves(
     assert found == [(2, 2, 4, 0)]
     (why,) = told(lake.cli("why", "a.ndjson", "--output", "json"))
     assert (why["state"], why["read_before"]) == ("in_table", [])
-    assert "They replaced" in why["answer"]
+    assert "Entry 3 replaced its earlier content" in why["answer"]
     lake.blizzard()
     assert lake.ids() == [1, 1, 3, 9]
 

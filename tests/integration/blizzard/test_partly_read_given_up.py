@@ -99,8 +99,8 @@ def test_all_say_that_the_rest_of_a_deleted_file_was_given_up(both, named):
     assert (source["failed_files"], source["lost_files"], source["failures"]) == (0, 0, [])
     assert NAME not in both.cli("dlq", "list").output
     why = plain(both.cli("why", NAME).output)
-    assert "an operator has given up the rest" in why
-    assert f"{there - 3} rows from {there - 3} lines of it are in the table" in why
+    assert "an operator has given that up" in why
+    assert f"({there - 3} rows from {there - 3} lines so far)" in why
     assert "its rest given up by an operator" in plain(both.cli("journal", str(count)).output)
     assert both.cli("audit", "--deep").exit_code == 0
     (row,) = on_the_page(both, NAME)
@@ -128,7 +128,7 @@ def test_a_day_is_open_until_the_part_that_was_read_is_committed(tmp_path):
 
     before = of_day(desk)
     assert (before.journaled, before.discarded, before.complete) == (1, 0, False)
-    assert "journaled, and not in the table yet" in plain(desk.cli("why", NAME).output)
+    assert "not committed yet" in plain(desk.cli("why", NAME).output)
     desk.penguin()
     after = of_day(desk)
     assert (after.journaled, after.discarded, after.complete) == (0, 1, True)

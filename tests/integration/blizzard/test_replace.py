@@ -52,7 +52,7 @@ def test_new_content_takes_the_place_of_the_old_in_one_version(tmp_path):
     assert told["penguin"]["retracted"] == {"rows": 2}
     answer = why(desk, "b.ndjson")
     assert (answer["state"], answer["read"][0]["rows"]) == ("in_table", 3)
-    assert "replaced 2 rows of its earlier content" in answer["answer"]
+    assert "Entry 2 replaced its earlier content with it" in answer["answer"]
     assert answer["retraction"]["replaced"]
     desk.writes_a_snapshot()
     assert why(desk, "b.ndjson")["state"] == "in_table"
@@ -155,7 +155,7 @@ def test_an_entry_that_cannot_be_applied_adds_nothing_and_can_be_done_again(tmp_
     assert (found["discarded_files"], found["discarded_rows"], found["retracted_rows"]) == (1, 1, 0)
     answer = why(desk, "b.ndjson")
     assert (answer["state"], answer["reason"]) == ("changed", "not_applied")
-    assert "2 rows of the old content stay" in answer["answer"]
+    assert "the old rows are as they were" in answer["answer"]
     (reason,) = answer["retraction"]["reasons"]
     assert reason in answer["answer"]
     assert answer["next"][0]["commands"][0].endswith(" retract in:b.ndjson --replace in:b.ndjson")
@@ -179,7 +179,7 @@ def test_new_files_that_are_gone_before_the_commit_are_told_as_the_reason(tmp_pa
     assert sorted(desk.ids()) == [1, 2, 3, 4]
     answer = why(desk, "b.ndjson")
     assert answer["retraction"]["reasons"] == [f"{new.filename}: the file is gone"]
-    assert f"({new.filename}: the file is gone). 2 rows of the old" in answer["answer"]
+    assert f"({new.filename}: the file is gone). No row of the new" in answer["answer"]
 
 
 def test_a_schema_that_the_table_refuses_leaves_the_old_rows(tmp_path):

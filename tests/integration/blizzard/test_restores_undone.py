@@ -121,7 +121,7 @@ def test_only_the_superseded_rows_of_a_data_file_are_back(tmp_path: Path, on_cha
     else:
         desk.ingest()
         why = desk.cli("why", "b.ndjson").stdout
-        assert "once 1 data file that it shares with others is back in the table" in why
+        assert "once 1 data file is committed, given up or back in the table" in why
         assert "audit --accept 2 " in why
     assert desk.version == 2
     desk.cli("audit", "--accept", "2", "--reason", "replaced")

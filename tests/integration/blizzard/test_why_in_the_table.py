@@ -52,7 +52,7 @@ def test_lines_that_were_quarantined_are_told_with_where_to_find_them(desk, bad,
     desk.both()
     answer = desk.why("a.ndjson")
     assert answer["state"] == "in_table"
-    assert answer["answer"].endswith(f" {told} quarantined.")
+    assert f" {told} quarantined. " in answer["answer"]
     assert answer["next"][-1]["commands"] == [f"blizzard -c {desk.file} dlq list"]
 
 

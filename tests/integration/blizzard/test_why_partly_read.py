@@ -64,7 +64,7 @@ def test_rows_that_an_earlier_journal_has_counted_are_told_as_such(desk):
     rename(desk, "later")
     taken = desk.cli("journal", "new", "--from", "default", "--yes")
     assert taken.exit_code == 0, taken.output
-    told = f"{read} lines of it were read under an earlier journal"
+    told = f"{read} lines of it were read before that, perhaps under an earlier journal"
 
     failed = why(desk)
     assert (failed["state"], failed["earlier_lines"]) == ("failed", read)
@@ -191,8 +191,8 @@ def test_bad_lines_of_what_was_read_before_are_not_forgotten(tmp_path):
 
     answer = why(desk)
 
-    assert (answer["state"], answer["other_bad_lines"]) == ("in_table", 1)
-    assert answer["answer"].endswith("1 bad line of what was read of it before is waiting.")
+    assert (answer["state"], answer["bad_lines"]) == ("in_table", 1)
+    assert answer["answer"].endswith("1 bad line of this name is waiting in quarantine.")
     assert "The list shows the waiting bad lines and their faults." in [
         way["advice"] for way in answer["next"]
     ]

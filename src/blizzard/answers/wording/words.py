@@ -12,18 +12,20 @@ from blizzard.answers.answer import (
     Answer,
     CommandPrefix,
     DataFile,
+    FileRetraction,
     FileState,
     WayOut,
     committed_again,
     confirmed,
 )
 from blizzard.answers.wording import phrases
-from blizzard.answers.wording.phrases import ways_of_waiting
 from blizzard.discover.finding import Reason
 from blizzard.model.settings import PipelineSettings, SourceSettings
+from lakebed.deltalog.lineage import RESTORE
+from lakebed.deltalog.versions import FORGET, REPAIR
 from lakebed.layout import file_name
 from lakebed.types import CommitMode, OnChange
-from lakebed.units import is_are, plural, typable
+from lakebed.units import is_are, plural, span, typable
 
 LOADED_ELSEWHERE = "Unless another program has already loaded it, so reading would double its rows"
 WAYS = {
@@ -47,11 +49,9 @@ WAYS = {
 
 FILE_MISSING = "file_missing"
 """The code of a held file whose object is missing."""
-SCHEMA_REFUSED = "schema_refused"
-"""The code of a held file whose columns do not fit the table."""
 NOT_DONE = (FileState.FAILED, FileState.WAITING)
 """States of a file that has yet to be read from its source."""
-PUT_BACK = WayOut(advice="Put it back if its rows are wanted; it is then read like a new file.")
+TIME_TRAVEL = WayOut(advice="Time travel to an earlier version shows them, until VACUUM.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,66 +87,87 @@ def way(advice: str, *commands: str) -> WayOut:
 
 
 def worded(case: Case) -> Answer:
-    """Add the sentence and the next steps to an answer."""
+    """Add the sentences and the next steps to an answer."""
     answer = case.answer
     sentence, *ways = _words_for(case)
-    if answer.stored is None and answer.state in NOT_DONE and not answer.gone:
-        sentence += " It is not in its source now."
-    elif answer.stored is None and answer.read and not answer.gone:
-        sentence += " It has left its source since, which does not affect its rows."
-    sentence += phrases.earlier(answer) + phrases.read_before(answer)
-    sentence += "".join(f" {phrases.erased(one)}" for one in answer.erased)
-    if phrases.waiting_lines(answer) or answer.other_bad_lines:
+    sentences = [sentence, *_beyond(answer), *map(_erased, answer.erased)]
+    if answer.bad_lines:
         listed = f"{case.cli.blizzard} dlq list"
         ways.append(way("The list shows the waiting bad lines and their faults.", listed))
-    return replace(answer, answer=f"{sentence}{phrases.bad_lines(answer)}", next=tuple(ways))
+    return replace(answer, answer=" ".join(sentences), next=tuple(ways))
+
+
+def _beyond(answer: Answer) -> Iterator[str]:
+    """Yield what does not depend on the state of a file."""
+    if answer.stored is None and answer.state in NOT_DONE and not answer.gone:
+        yield "It is not in its source now."
+    elif answer.stored is None and answer.read and not answer.gone:
+        yield "It has left its source since, which does not affect its rows."
+    if answer.earlier_lines:
+        which = plural(answer.earlier_lines, "line of it was", "lines of it were")
+        yield f"{which} read before that, perhaps under an earlier journal, which counted the rows."
+    if answer.read_before:
+        numbers = phrases.numbered(answer.read_before)
+        yield f"Other content of its name was read with {numbers}; its rows may be in the table."
+    if bad := sum(one.quarantined for one in answer.read):
+        word = "bad line" if answer.read[0].counted == "lines" else "bad record"
+        yield f"{plural(bad, word)} of it {'was' if bad == 1 else 'were'} quarantined."
+    if answer.bad_lines:
+        waits = f"{is_are(answer.bad_lines)} waiting in quarantine"
+        yield f"{plural(answer.bad_lines, 'bad line')} of this name {waits}."
+
+
+def _erased(one: FileRetraction) -> str:
+    """Describe an erasure of rows of a file."""
+    of = "" if one.pipeline is None else f" of pipeline {one.pipeline}"
+    fate = "and is not committed yet"
+    if one.rejected:
+        fate = "and had no effect"
+    elif one.came_back:
+        fate = "and a RESTORE has undone that: they came back"
+    elif one.deleted_from is not None:
+        fate = f"and no VACUUM deletes the old files before {phrases.moment(one.deleted_from)}"
+    elif one.committed:
+        fate = "and is committed"
+    return f"Entry {one.entry}{of} erases {plural(one.rows, 'row')} of it, {fate}."
 
 
 def _gone(case: Case) -> Words:
     answer, failure = case.answer, case.answer.failure
-    if answer.read or answer.earlier_lines:
-        return _partial_file_gone(case)
-    how = "a part of it was unread" if failure is None else f"it had failed [{failure.code}]"
-    gone = f"It is not in its source any more, and {how} when it was deleted"
-    if answer.state is FileState.DISCARDED:
-        return f"{gone}; an operator has given it up.", PUT_BACK
-    rows = phrases.rows_of_before(answer)
-    return says(
-        f"{gone}: it was never loaded, and its day is not complete{rows}.",
-        PUT_BACK,
-        way("Or give it up: its day may be complete without it.", *_discard(case)),
-    )
-
-
-def _discard(case: Case) -> tuple[str, str]:
-    return confirmed(f"{case.cli.blizzard} dlq discard {case.file}")
-
-
-def _partial_file_gone(case: Case) -> Words:
-    answer = case.answer
     is_given_up = answer.state is FileState.DISCARDED
-    rest = "an operator has given up the rest" if is_given_up else "its day is not complete"
-    where, rows = "in the table", phrases.present_count(answer)
-    if any(one.state is FileState.HELD for one in answer.data_files):
-        where, rows = "read, and penguin holds some of them", phrases.row_count(answer)
-    elif not all(one.committed for one in answer.read):
-        where, rows = "journaled, and not in the table yet", phrases.row_count(answer)
-    read = f" {plural(rows, 'row')} from {phrases.lines(answer)} of it {is_are(rows)} {where}."
-    discard = way("Or give up the rest: its day may be complete then.", *_discard(case))
+    if answer.read or answer.earlier_lines:
+        gone = f"It left its source before all of it was read ({_counts(answer)} so far)"
+        back = "Put it back unchanged if the rest is wanted; reading then continues."
+        what = "the rest"
+    else:
+        how = "a part of it was unread" if failure is None else f"it had failed [{failure.code}]"
+        gone = f"It is not in its source any more, and {how} when it was deleted"
+        back = "Put it back if its rows are wanted; it is then read like a new file."
+        what = "it"
+    if is_given_up:
+        return f"{gone}, and an operator has given that up.", way(back)
+    discard = confirmed(f"{case.cli.blizzard} dlq discard {case.file}")
     return says(
-        f"It disappeared from its source before all of it was read, and {rest}."
-        f"{read if answer.read else ''}",
-        way("Put it back unchanged if the rest is wanted; reading then continues."),
-        *(() if is_given_up else (discard,)),
+        f"{gone}, and its day is not complete.",
+        way(back),
+        way(f"Or give up {what}: its day may be complete then.", *discard),
     )
+
+
+def _counts(answer: Answer) -> str:
+    """Name how many rows came from how many lines."""
+    return f"{plural(phrases.row_count(answer), 'row')} from {phrases.lines(answer)}"
+
+
+def _read_with(answer: Answer) -> str:
+    if not answer.read:
+        return "an earlier journal"
+    return f"{phrases.entries(answer)} ({_counts(answer)})"
 
 
 def _partial(case: Case) -> Words:
-    rows = plural(phrases.present_count(case.answer), "row")
-    read = f"{phrases.lines(case.answer)} so far, {rows}"
-    if not case.answer.read:
-        read = "a part of it is in the table"
-    return (f"It is being read over several batches: {read}. The next batch continues.",)
+    read = f": {_counts(case.answer)} so far" if case.answer.read else ""
+    return (f"It is being read over several batches{read}. The next batch continues.",)
 
 
 def _skipped(case: Case) -> Words:
@@ -167,65 +188,92 @@ def _refused(case: Case) -> Words:
 
 
 def _waiting(case: Case) -> Words:
-    taken = case.answer.retraction
+    answer, on_change, taken = case.answer, case.source.on_change, case.answer.retraction
     if taken is not None and taken.is_not_applied and not taken.others:
-        sentence, _way = phrases.not_applied(case.answer, taken, case.cli)
-        return sentence, way("The next run tries again.")
-    if case.answer.reason == Reason.CHANGED.value and case.source.on_change is OnChange.REPLACE:
-        files = case.answer.data_files
-        now = "It is another object now, which replaces its earlier rows once"
-        if held := [one for one in files if one.state is FileState.HELD]:
-            sentence = (
-                f"{now} penguin does not hold {plural(len(held), 'data file')} of it any more."
-            )
-            return sentence, *_release_or_discard(case, held)
-        if any(one.state is FileState.JOURNALED for one in files):
-            return f"{now} penguin has committed those.", run_penguin(case.cli)
-        if out := [one for one in files if one.state is FileState.REMOVED and one.sources > 1]:
-            gone = replace(case.answer, state=FileState.REMOVED)
-            _since, *ways = phrases.taken_out(gone, case.cli)
-            shared = f"{plural(len(out), 'data file')} that it shares with others"
-            by = f"{is_are(len(out))} back in the table, or that loss is accepted"
-            return f"{now} {shared} {by}: {phrases.removals(out)}.", *ways
-    policy, running = case.settings.sink.rolling, case.answer.running
-    sentence = phrases.waits(case.answer, case.source, policy, case.now)
-    return sentence, *ways_of_waiting(case.cli, running=running)
+        return _not_applied(case, taken)[0], way("The next run tries again.")
+    if answer.reason == Reason.CHANGED.value and on_change is OnChange.REPLACE:
+        held, uncommitted, removed = (
+            [one for one in answer.data_files if one.state is state]
+            for state in (FileState.HELD, FileState.JOURNALED, FileState.REMOVED)
+        )
+        ways = [*_release_or_discard(case, held)] if held else []
+        ways += [run_penguin(case.cli)] if uncommitted else []
+        ways += _back_in(case, removed) if any(one.sources > 1 for one in removed) else []
+        if ways:
+            files = plural(len((*held, *uncommitted, *removed)), "data file is", "data files are")
+            until = f"{files} committed, given up or back in the table"
+            return f"It is another object now, which replaces its earlier rows once {until}.", *ways
+    again = ""
+    if answer.reason == Reason.CHANGED.value:
+        again = f" It {'was read' if answer.failure is None else 'failed'} before, and is another "
+        again += "object now."
+        if answer.read and on_change is OnChange.REPLACE:
+            again += " Its rows are taken out of the table with the commit that has the new ones."
+        elif answer.read:
+            again += " The rows of the previous object stay in the table, too."
+    if answer.reason == Reason.TOO_YOUNG.value and answer.stored is not None:
+        left = case.source.min_age - (case.now - answer.stored.modified).total_seconds()
+        sentence = (
+            f"It is younger than min_age_secs ({case.source.min_age:g}), so it may still be "
+            f"written to. It is old enough in {span(max(1.0, left))}."
+        )
+    else:
+        policy = case.settings.sink.rolling
+        sentence = (
+            "It is waiting for a batch. One starts when enough files are waiting, no new one has "
+            f"come for inactivity_timeout_secs ({policy.inactivity:g}), or the first has waited "
+            f"for rollover_timeout_secs ({policy.rollover:g}); with --once right away.{again}"
+        )
+    return sentence, *_ways_of_waiting(case.cli, running=answer.running)
+
+
+def _ways_of_waiting(cli: CommandPrefix, *, running: bool | None) -> Iterator[WayOut]:
+    """Yield what to do about a waiting file; nothing while blizzard runs."""
+    if running is None:
+        advice = "Make sure that blizzard still runs on the machine that the status names."
+        yield way(advice, f"{cli.blizzard} status")
+    elif not running:
+        yield way("Start blizzard: none is running for this pipeline.", cli.start("blizzard"))
 
 
 def _failed(case: Case) -> Words:
     answer, failure = case.answer, case.answer.failure
+    rows, key = "", phrases.key_of(answer)
+    if answer.read:
+        count = phrases.present_count(answer)
+        rows = f"; {plural(count, 'row')} of it {is_are(count)} in the table"
+    elif not (answer.earlier_lines or answer.read_before):
+        rows = "; no row of it is in the table"
     if failure is None or (answer.detail is not None and failure.code != answer.reason):
         code = answer.reason or ""
         return says(
-            f"It cannot be read: {answer.detail} [{code}]{phrases.rows_there(answer)}. The next "
-            "run records that.",
-            phrases.way_out(code, phrases.key_of(answer), case.cli, partly_read=True),
+            f"It cannot be read: {answer.detail} [{code}]{rows}. The next run records that.",
+            phrases.way_out(code, key, case.cli, partly_read=True),
         )
     places = {"line": failure.line, "field": failure.field}
     at = "".join(f", {name} {value}" for name, value in places.items() if value is not None)
     since = f" since {phrases.moment(failure.since)}" if failure.since is not None else ""
     sentence = (
         f"It has failed{since} ({plural(failure.attempts, 'attempt')}) in stage "
-        f"{failure.stage}{at}: {failure.message} [{failure.code}]{phrases.rows_there(answer)}."
+        f"{failure.stage}{at}: {failure.message} [{failure.code}]{rows}."
     )
-    way_out = phrases.of_failed(failure, phrases.key_of(answer), case.settings, case.cli)
+    way_out = phrases.of_failed(failure, key, case.settings, case.cli)
     if failure.next_try is None:
         listed = way("The list has details of the failure.", f"{case.cli.blizzard} dlq list")
         return f"{sentence} It is not retried automatically.", way_out, listed
-    if failure.next_try <= case.now:
-        return (f"{sentence} It is tried again with the next batch.",)
-    return f"{sentence} It is tried again at {phrases.moment(failure.next_try)}.", way_out
+    is_due = failure.next_try <= case.now
+    when = "with the next batch" if is_due else f"at {phrases.moment(failure.next_try)}"
+    return f"{sentence} It is tried again {when}.", way_out
 
 
 def _changed(case: Case) -> Words:
     answer, taken, on_change = case.answer, case.answer.retraction, case.source.on_change
     if taken is not None and taken.is_not_applied:
-        return phrases.not_applied(answer, taken, case.cli)
+        return _not_applied(case, taken)
     said = "is reported and not read" if on_change is OnChange.ERROR else "is not read"
-    rows = f" ({plural(phrases.row_count(answer), 'row')})" if answer.read else ""
     return says(
-        f"It was read{rows}, and its source object was replaced afterwards. Its new content "
-        f"{said}: source.on_change is {on_change.value}.",
+        f"It was read with {_read_with(answer)}, and its source object was replaced afterwards. "
+        f"Its new content {said}: source.on_change is {on_change.value}.",
         way("Put the new content under another name, which is then read."),
         way(
             "Or replace the old rows with it; source.on_change: replace does so automatically.",
@@ -235,16 +283,46 @@ def _changed(case: Case) -> Words:
     )
 
 
+def _not_applied(case: Case, taken: FileRetraction) -> Words:
+    """Say that a replacement was rejected."""
+    old = _replaced(taken)
+    return says(
+        f"The replacement was not applied: entry {taken.entry} was to replace the rows of {old}, "
+        f"and penguin rejected it{_because(taken)}. No row of the new content is in the table, and "
+        "the old rows are as they were.",
+        way(
+            "Replace them again, which works if they can still be distinguished.",
+            *phrases.replacing(case.answer, case.cli, taken.others),
+        ),
+    )
+
+
+def _because(taken: FileRetraction) -> str:
+    """Return the reasons of a rejection in parentheses; empty if unknown."""
+    return f" ({'; '.join(taken.reasons)})" if taken.reasons else ""
+
+
+def _replaced(taken: FileRetraction) -> str:
+    """Name what new content replaces."""
+    return ", ".join(taken.others) or "its earlier content"
+
+
 def _uncommitted(case: Case) -> Words:
-    which, until = phrases.pending(case.answer), phrases.until_then(case.answer)
-    read = f"It was read with {_read_with(case.answer)}, and {which} not in the table yet"
-    if case.lost and min(phrases.uncommitted(case.answer), default=case.lost + 1) <= case.lost:
-        lost = "its commit was lost: the Delta log was rolled back, or the table was replaced"
-        return f"{read}; {lost}.{until}", committed_again(case.cli)
+    answer, taken = case.answer, case.answer.retraction
+    pending = [one.entry for one in answer.read if not one.committed]
+    pending += [one.entry for one in answer.resolved if not one.committed]
+    which = phrases.numbered(dict.fromkeys(pending)) or "that"
+    read = f"It was read with {_read_with(answer)}"
+    if case.lost and min(pending, default=case.lost + 1) <= case.lost:
+        lost = f"{read}; the commit of {which} was lost: the Delta log was rolled back, or the "
+        return f"{lost}table was replaced.", committed_again(case.cli)
+    until = ""
+    if taken is not None and taken.replaced and not taken.committed:
+        until = f" Until then the rows of {_replaced(taken)} stay as they are."
+    sentence = f"{read}, and {case.settings.sink.committer} has yet to commit {which}.{until}"
     if case.settings.sink.commit is CommitMode.INLINE:
-        once = way("Run blizzard.", f"{case.cli.start('blizzard')} --once")
-        return f"{read}: blizzard commits it with its next batch.{until}", once
-    return f"{read}: penguin has yet to commit it.{until}", run_penguin(case.cli)
+        return sentence, way("Run blizzard.", f"{case.cli.start('blizzard')} --once")
+    return sentence, run_penguin(case.cli)
 
 
 def run_penguin(cli: CommandPrefix) -> WayOut:
@@ -256,24 +334,18 @@ def run_penguin(cli: CommandPrefix) -> WayOut:
 def _held(case: Case) -> Words:
     answer, files = case.answer, phrases.in_state(case.answer)
     reasons = "; ".join(sorted({reason for one in files for reason in one.reasons}))
-    again = phrases.read_again(answer, case.cli)
-    if all(one.code == SCHEMA_REFUSED for one in files):
-        again = replace(again, advice="Or fix the schema first, and read the file again.")
     return says(
-        f"It was read with {_read_with(answer)}, but "
-        f"penguin holds {plural(len(files), 'data file')} of it: "
-        f"{reasons or 'penguin held shows why'}.",
+        f"It was read with {_read_with(answer)}, but penguin holds "
+        f"{plural(len(files), 'data file')} of it: {reasons or 'penguin held shows why'}.",
         *_release_or_discard(case, files),
-        again,
+        phrases.read_again(answer, case.cli),
     )
 
 
 def _release_or_discard(case: Case, files: Sequence[DataFile]) -> Iterator[WayOut]:
     """Yield the ways out for data files that penguin holds."""
     codes, ids = {one.code for one in files}, " ".join(file_name(one.path) for one in files)
-    mend = "Change the table so that it fits; then release it."
-    if codes == {SCHEMA_REFUSED}:
-        mend = "Change the table, or schema_evolution, so that it fits; then release it."
+    mend = "Change the table, or schema_evolution, so that it fits; then release it."
     if codes == {FILE_MISSING}:
         mend = "Put the missing data file back as it was written; then release it."
     yield way(mend, f"{case.cli.penguin} release {ids}")
@@ -282,64 +354,78 @@ def _release_or_discard(case: Case, files: Sequence[DataFile]) -> Iterator[WayOu
 
 def _discarded(case: Case) -> Words:
     files = phrases.in_state(case.answer)
-    removed = [one for one in files if one.removed_version is not None]
-    if removed:
-        return says(
-            f"It was read with {_read_with(case.answer)} and committed, and "
-            f"{phrases.rows_gone(case.answer)} been removed from the table since: "
-            f"{phrases.removals(removed)}; an operator has accepted that.",
-            phrases.TIME_TRAVEL,
-        )
+    read = f"It was read with {_read_with(case.answer)}"
+    if removed := [one for one in files if one.removed_version is not None]:
+        gone = f"rows of it have been removed from the table since: {phrases.removals(removed)}"
+        return f"{read}, and {gone}; an operator has accepted that.", TIME_TRAVEL
     return says(
-        f"It was read with {_read_with(case.answer)}; {plural(len(files), 'data file')} "
-        "of it had been held by penguin and then discarded, so those rows are not in the table.",
+        f"{read}; {plural(len(files), 'data file')} of it had been held by penguin and then "
+        "discarded, so those rows are not in the table.",
         phrases.read_again(case.answer, case.cli),
     )
 
 
 def _removed(case: Case) -> Words:
-    answer, taken = case.answer, case.answer.retraction
-    since, *ways = phrases.taken_out(answer, case.cli)
-    sentence = f"It was read with {_read_with(answer)} and committed, and {since}."
+    answer, files, taken = case.answer, phrases.in_state(case.answer), case.answer.retraction
+    sentence = (
+        f"It was read with {_read_with(answer)} and committed, and rows of it have been removed "
+        f"from the table since: {phrases.removals(files)}."
+    )
     if taken is None or not (taken.replaced and taken.came_back):
-        return sentence, *ways
-    rows = plural(taken.rows, "row")
+        return sentence, *_back_in(case, files)
     return says(
-        f"{sentence} {rows} of {phrases.replaced(taken)} {is_are(taken.rows)} in it again.",
-        *ways,
+        f"{sentence} That also undid the replacement of {_replaced(taken)}.",
+        TIME_TRAVEL,
         way("Replace them again.", *phrases.replacing(answer, case.cli, taken.others)),
     )
 
 
-def _read_with(answer: Answer) -> str:
-    if not answer.read:
-        return "an earlier journal"
-    return f"{phrases.entries(answer)} ({phrases.rows_from_lines(answer)})"
+def _back_in(case: Case, files: Sequence[DataFile]) -> Iterator[WayOut]:
+    """Yield the ways to have removed rows in the table again."""
+    cli, by = case.cli, [one.removed_by or "" for one in files]
+    if all(one == FORGET for one in by):
+        # No earlier version of this log has them.
+        yield way("Read the file again.", *phrases.replacing(case.answer, cli))
+    elif all(one.startswith(REPAIR) for one in by):
+        # The data files were gone before, so no earlier version shows the rows.
+        yield phrases.read_again(case.answer, cli)
+    else:
+        yield TIME_TRAVEL
+        if any(one.startswith(RESTORE) for one in by):
+            advice = "Put back what the RESTORE removed."
+            yield way(advice, *confirmed(f"{cli.penguin} replay"))
+        versions = sorted({one.removed_version for one in files if one.removed_version is not None})
+        accept = (f"{cli.blizzard} audit --accept {one} --reason TEXT" for one in versions)
+        yield way("Accept it if it was intended.", *accept)
+
+
+def _altered(case: Case) -> Words:
+    by = phrases.removals(phrases.in_state(case.answer))
+    return says(
+        f"It was read with {_read_with(case.answer)} and committed, and data files of it were "
+        f"rewritten since, or rows in them deleted: {by}. Some of its rows may "
+        "have been removed by that, and the log does not say which.",
+        way("`blizzard trace` says where a row of the table came from."),
+    )
 
 
 def _no_rows(case: Case) -> Words:
-    lines = f"{phrases.lines(case.answer)}{phrases.left_out(case.answer)}"
-    read = f"It was read with {phrases.entries(case.answer)}"
-    return (f"{read}, and it gave no row: {lines}.",)
+    answer = case.answer
+    return (
+        f"It was read with {phrases.entries(answer)}, and it gave no row: {phrases.lines(answer)}.",
+    )
 
 
 def _retracted(case: Case) -> Words:
     taken = case.answer.retraction
     if taken is None:
         raise AssertionError("no entry says that a file was retracted")
-    where = "" if taken.version is None else f"; Delta version {taken.version}"
-    rows = plural(taken.rows, "row was", "rows were")
-    sentence = f"Its {rows} taken back in entry {taken.entry} on {phrases.moment(taken.at)}{where}."
-    if not taken.rows:
-        sentence = f"Its rows had already left the table when entry {taken.entry} replaced it."
-    elif taken.deleted_from is not None:
-        sentence += (
-            " They are still readable by time travel until VACUUM, which deletes the files after "
-            "the table's deletedFileRetentionDuration: not before "
-            f"{phrases.moment(taken.deleted_from)}."
-        )
+    until = "."
+    if taken.deleted_from is not None:
+        until = f"; no VACUUM deletes their files before {phrases.moment(taken.deleted_from)}."
     return says(
-        f"{sentence} It is known, so it is not read again automatically.",
+        f"Its {plural(taken.rows, 'row was', 'rows were')} taken back in entry {taken.entry} on "
+        f"{phrases.moment(taken.at)}{until} It is known, so it is not read again automatically.",
         way("To have it in the table again, put it into the source under another name."),
         way("Its entry names the data files.", f"{case.cli.blizzard} journal show {taken.entry}"),
     )
@@ -357,37 +443,27 @@ def _committed(case: Case) -> Words:
         f"It is in the table: {rows} from {phrases.lines(answer)}, "
         f"read with {phrases.entries(answer)}, in {where}."
     )
-    moved = [one for one in answer.data_files if one.state is FileState.REWRITTEN]
-    if moved:
+    if moved := [one for one in answer.data_files if one.state is FileState.REWRITTEN]:
         files = plural(len(moved), "data file has", "data files have")
         sentence += f" {files} been rewritten since: {phrases.removals(moved)}."
-        sentence += phrases.holders(moved)
+    again = way(
+        "Take its rows out again, if they can still be distinguished.",
+        *confirmed(f"{case.cli.blizzard} retract {case.file}"),
+    )
     if taken is None:
         return (sentence,)
-    if taken.came_back:
-        rows = plural(taken.rows, "row")
-        return says(
-            f"{sentence} The retraction in entry {taken.entry} took {rows} of it out, and data "
-            "files with rows of it were put back, as RESTORE and penguin replay do.",
-            way("Take them out again.", *_retract(case)),
-        )
     if taken.replaced:
-        rows = f"{plural(taken.rows, 'row')} of {phrases.replaced(taken)}"
-        return (f"{sentence} They replaced {rows}.",)
+        return (f"{sentence} Entry {taken.entry} replaced {_replaced(taken)} with it.",)
     if taken.rejected:
-        because = phrases.because(taken.reasons)
-        return says(
-            f"{sentence} The retraction in entry {taken.entry} had no effect{because}.",
-            way("Take its rows back, if they can still be distinguished.", *_retract(case)),
-        )
+        because = _because(taken)
+        return f"{sentence} Its retraction in entry {taken.entry} had no effect{because}.", again
+    if taken.committed:
+        came_back = f"Its retraction in entry {taken.entry} took rows out that were put back since"
+        return f"{sentence} {came_back}, as RESTORE and penguin replay do.", again
     return says(
         f"{sentence} Entry {taken.entry} takes its rows back, and is not committed yet.",
         way("Have it committed.", case.cli.start(case.settings.sink.committer)),
     )
-
-
-def _retract(case: Case) -> tuple[str, str]:
-    return confirmed(f"{case.cli.blizzard} retract {case.file}")
 
 
 def _words_for(case: Case) -> Words:
@@ -425,7 +501,7 @@ SAYS: Mapping[tuple[FileState, str | None], Words | Callable[[Case], Words]] = {
     (FileState.HELD, None): _held,
     (FileState.DISCARDED, None): _discarded,
     (FileState.REMOVED, None): _removed,
-    (FileState.ALTERED, None): _removed,
+    (FileState.ALTERED, None): _altered,
     (FileState.RETRACTED, None): _retracted,
 }
 """Sentence and next steps by state, and by reason where that differs."""
