@@ -11,8 +11,9 @@ from typer.main import get_group
 
 import blizzard.cli.app
 import penguin.cli.app
-from lakebed.terminal.program import LEAST, ForwardingGroup
+from lakebed.terminal.program import ForwardingGroup
 
+LEAST = re.compile(r"x>=([\d.]+)")
 Record = tuple[str, str]
 """An argument or option, and what the help says of it."""
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"

@@ -99,41 +99,35 @@ def _wrapped(text: str, width: int, subsequent_indent: str = "") -> list[str]:
 
 
 def _print_table(table: Table) -> None:
-    """Print a table; cells are wrapped between words, so long names widen it."""
+    """Print a table; names are never broken, and text of the last column is wrapped."""
     rows = [[_cell(cell) for cell in row] for row in table.rows]
     # A column without a title is left out if it is empty.
     kept = [n for n, title in enumerate(table.titles) if title or any(row[n] for row in rows)]
     right = [table.titles[n].startswith(">") for n in kept]
     head = [table.titles[n].removeprefix(">") for n in kept]
     rows = [[row[n] for n in kept] for row in rows]
-    widths = _widths([*zip(right, head, zip(*rows, strict=True), strict=False)], text_width())
+    columns = list(zip(right, zip(head, *rows, strict=True), strict=True))
+    widths = _widths(columns, text_width() - len(GAP) * (len(head) - 1))
     if any(head):
         _print_row(head, widths, right, bold=True)
-        _write("─" * min(text_width(), sum(widths) + len(GAP) * (len(widths) - 1)))
+        _write("─" * min(text_width(), sum(widths) + len(GAP) * (len(head) - 1)))
     for row in rows:
         _print_row(row, widths, right)
 
 
-def _widths(columns: Sequence[tuple[bool, str, Sequence[str]]], room: int) -> list[int]:
-    """Return the width of each column: its longest word, and a share of the remaining width."""
-    least, whole = [], []
-    for right, title, cells in columns:
+def _widths(columns: Sequence[tuple[bool, Sequence[str]]], room: int) -> list[int]:
+    """Return the width of each column; the last and the loosest are narrowed, down to a word."""
+    widths, least = [], []
+    for right, (title, *cells) in columns:
         lines = [line for cell in cells for line in cell.split("\n")]
         words = lines if right else [word for line in lines for word in line.split()]
+        widths.append(max(map(len, (title, *lines))))
         least.append(max(map(len, (*words, *title.split())), default=0))
-        whole.append(max(map(len, (*lines, title))))
-    # A long name in the last column makes the line longer instead of narrowing others.
-    needed = sum(least[:-1]) + min(least[-1], room * 2 // 5)
-    spare = max(0, room - needed - len(GAP) * (len(least) - 1))
-    widths = list(least)
-    by_need = sorted(range(len(least)), key=lambda n: whole[n] - least[n])
-    for place, n in enumerate(by_need):
-        more = min(whole[n] - least[n], spare // (len(by_need) - place))
-        widths[n] += more
-        spare -= more
-    # Only the line with that name becomes longer.
-    left = room - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
-    widths[-1] = min(widths[-1], max(left, room * 2 // 5))
+    # A long name in the last column makes its line longer instead of narrowing others.
+    least[-1] = min(least[-1], room * 2 // 5)
+    last = len(widths) - 1
+    for n in sorted(range(len(widths)), key=lambda n: (n != last, least[n] - widths[n])):
+        widths[n] -= max(0, min(widths[n] - least[n], sum(widths) - room))
     return widths
 
 

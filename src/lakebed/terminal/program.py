@@ -1,4 +1,4 @@
-"""Programs with commands that are imported when called; help and usage errors are plain."""
+"""Programs with commands that are imported when called."""
 
 import atexit
 import gc
@@ -7,12 +7,12 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, TextIO, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -20,57 +20,13 @@ from typer.main import get_group
 
 from lakebed.terminal.call import FAILED, bound
 
-CHOICES = re.compile(r" <(?:list\[)?([^<>\[\]]*\|[^<>\[\]]*)\]?>")
-"""Typer's form of a choice."""
-TYPE = re.compile(r" <[\w\[\], ]+>")
-"""Typer's form of any other type."""
-LEAST = re.compile(r"x>=([\d.]+)")
 ROOT = Path(__file__).parents[2]
 """The folder of the packages."""
 COMMAND = re.compile(r"`\w+ (\w+)`")
 """A command in the first line of its module's docstring."""
-FAULTS = {
-    r"Value error, ": "",
-    r"Input should be a valid integer, unable to parse.*": "must be a whole number",
-    r"Input should be greater than or equal to": "must be at least",
-}
-"""Error texts of the validating library, with ours."""
 NEW_OBJECTS = 100_000
 """The garbage collector's threshold of new objects; Python's default is 700."""
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def plain_help(text: str) -> str:
-    """Return help without Python types: `--output [text|json]`."""
-    text = CHOICES.sub(lambda found: f" [{found[1]}]".ljust(len(found[0])), text)
-    return LEAST.sub(r"at least \1", TYPE.sub(lambda found: " " * len(found[0]), text))
-
-
-class _Plain:
-    """Help without Python types, and faults in plain words."""
-
-    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 - typer's own types
-        """Return the help."""
-        return plain_help(super().get_help(ctx))  # type: ignore[misc]
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
-        """Parse the arguments."""
-        try:
-            found: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
-        except typer.BadParameter as fault:
-            for theirs, ours in FAULTS.items():
-                fault.message = re.sub(theirs, ours, fault.message)
-            raise
-        return found
-
-
-class PlainCommand(_Plain, TyperCommand):
-    """A command with plain help."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401
-        """Return the words of the usage line."""
-        pieces = super().collect_usage_pieces(ctx)
-        return [piece.replace("{", "").replace("}", "") for piece in pieces]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +53,7 @@ def _commands_in(packages: tuple[str, ...]) -> Mapping[str, DeferredCommand]:
     return dict(sorted(found.items()))
 
 
-class ForwardingGroup(_Plain, TyperGroup):
+class ForwardingGroup(TyperGroup):
     """Commands whose shared options may be written at any level.
 
     `blizzard -c FILE dlq list` and `blizzard dlq -c FILE list` are `blizzard dlq list -c FILE`. Of
@@ -115,7 +71,7 @@ class ForwardingGroup(_Plain, TyperGroup):
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401
         super().__init__(*given, **named)
         listed = {
-            name: PlainCommand(name, help=each.sentence, short_help=each.sentence)
+            name: TyperCommand(name, help=each.sentence, short_help=each.sentence)
             for name, each in self.deferred().items()
         }
         self.commands = {**listed, **self.commands}
@@ -179,9 +135,7 @@ class CommandLine(typer.Typer):
         def add(function: Function) -> Function:
             # Lists of commands show the whole first sentence.
             sentence = " ".join((function.__doc__ or "").split("\n\n")[0].split())
-            register(name, **{"cls": PlainCommand, "short_help": sentence, **given})(
-                bound(function)
-            )
+            register(name, **{"short_help": sentence, **given})(bound(function))
             return function
 
         return add
@@ -212,36 +166,6 @@ def program(commands: type[ForwardingGroup] = ForwardingGroup, **given: Any) -> 
     )
 
 
-class _OutputLost(OSError):
-    """Standard output cannot be written."""
-
-
-class _Output:
-    """Standard output, with errors distinct from those of other files."""
-
-    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - a stream, or what a test puts there
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        with _lost_output():
-            return int(self._stream.write(text))
-
-    def flush(self) -> None:
-        with _lost_output():
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        return getattr(self._stream, name)
-
-
-@contextmanager
-def _lost_output() -> Iterator[None]:
-    try:
-        yield
-    except OSError as trouble:
-        raise _OutputLost(trouble.errno, trouble.strerror) from trouble
-
-
 def called_as(path: str, name: str) -> str:
     """Return the name under which a program was called; its own if by a script or Python.
 
@@ -260,7 +184,6 @@ def run_program(app: typer.Typer, name: str) -> None:
     # Searching every installed package for plugins took a twentieth of a short run.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     atexit.register(gc.freeze)
-    sys.stdout = output = cast("TextIO", _Output(sys.stdout))
     end = _End()
     try:
         try:
@@ -269,10 +192,11 @@ def run_program(app: typer.Typer, name: str) -> None:
             end.code = asked.code if isinstance(asked.code, int) else FAILED
             raise
         finally:
-            output.flush()
-    except _OutputLost as trouble:
+            sys.stdout.flush()
+    except OSError as trouble:
+        # A command reports the errors of its stores: only those of the terminal get here.
         # Discard remaining output, which the interpreter would try to write again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.stderr.write(f"error: cannot write to standard output: {trouble.strerror}\n")
         end.code = FAILED
         raise SystemExit(FAILED) from None
