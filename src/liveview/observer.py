@@ -13,14 +13,14 @@ from typing import Any
 
 from blizzard.answers.answer import Problem
 from blizzard.answers.file_counts import DayOrPartition, Reconciliation
-from blizzard.answers.problems import late_steps, of_error
+from blizzard.answers.problems import of_error
 from blizzard.answers.report import Question, Reconciler
 from blizzard.model.stores import OpenReader, open_reader
 from lakebed.clock import Clock
 from lakebed.deltalog.versions import Commit
 from lakebed.errors import LakeError
 from lakebed.telemetry.health import PartKind
-from liveview.answer_cache import AnswerCache, Busy, Timeouts
+from liveview.answer_cache import AnswerCache, Busy, CachedAnswer, Timeouts
 from liveview.followers import (
     DocumentWindow,
     OpenTable,
@@ -66,8 +66,6 @@ LISTED_SECS = 30.0
 MANY = 5
 """With more pipelines or tables than this, maximum ages grow, so the total cost stays the same."""
 DAY_AGE_SECS = 300.0
-SLOW_SHARE = 100
-"""Listing sources and sizing tables use at most 1/SLOW_SHARE of the time."""
 
 
 class Observer:
@@ -103,6 +101,9 @@ class Observer:
             name: PipelineFollower(settings, clock=clock, opening=opening)
             for name, settings in lake.pipelines.items()
         }
+        self._views: dict[str, CachedAnswer[PipelineView]] = {
+            name: CachedAnswer(monotonic) for name in self.pipelines
+        }
         self._reconcilers = {
             name: Reconciler(settings, opening, clock) for name, settings in lake.pipelines.items()
         }
@@ -111,6 +112,9 @@ class Observer:
         self.tables = {
             name: TableFollower(settings, clock=clock, opening=opening_table)
             for name, settings in lake.tables.items()
+        }
+        self._logs: dict[str, CachedAnswer[ObservedTable]] = {
+            name: CachedAnswer(monotonic) for name in self.tables
         }
         self._unknown = {
             name: PipelineSummary(
@@ -161,13 +165,13 @@ class Observer:
         """Return the view of a pipeline's journal, shared by requests until it changes."""
         follower = self.pipelines[name]
         age = self._answer_age(follower.window, span_secs)
-        return self.quick.now(("journal", name), follower.view, max_age=age, mark=self.mark(name))
+        return self._views[name].now(follower.view, max_age=age, mark=self.mark(name))
 
     def log(self, name: str, span_secs: float = DAY_SECS) -> ObservedTable:
         """Return the view of a table's log, shared by requests until it changes."""
         follower = self.tables[name]
         age = self._answer_age(follower.window, span_secs)
-        return self.quick.now(("log", name), follower.view, max_age=age, mark=self.mark(name))
+        return self._logs[name].now(follower.view, max_age=age, mark=self.mark(name))
 
     def committed(self, name: str, span_secs: float = DAY_SECS) -> dict[int, Commit]:
         """Map a pipeline's recent entries to the versions that committed them, where known."""
@@ -255,17 +259,9 @@ class Observer:
         return time.monotonic() + self.patience.first
 
     def _begin_pipeline(self, name: str) -> None:
-        part, follower, mark = (
-            self._part(PartKind.PIPELINE, name),
-            self.pipelines[name],
-            self.mark(name),
-        )
-        last = self.quick.last(("summary", name))
+        part, mark = self._part(PartKind.PIPELINE, name), self.mark(name)
+        follower, last = self.pipelines[name], self.quick.last(("summary", name))
         age = self._view_age(follower.window, reported=part is not None)
-        settings, now = self.lake.pipelines[name], self.clock.now()
-        if last is not None and any(late_steps(settings, last[0].status, now)):
-            # The committing program may not report its changes here.
-            age = min(age, self._age(ANSWER_SECS))
         self.quick.begin(
             ("summary", name),
             lambda: self._journaled(name),
@@ -278,7 +274,6 @@ class Observer:
                 ("sources", name),
                 follower.sources,
                 max_age=self._age(LISTED_SECS if part is None else DAY_AGE_SECS),
-                slow_share=SLOW_SHARE,
             )
         day = yesterday_of(self.clock.now())
         self.slow.begin(
@@ -286,19 +281,17 @@ class Observer:
             lambda: self.reconciled(name, Question(days=(day,), rows=False)),
             max_age=self._age(DAY_AGE_SECS),
             mark=(mark, None if part is None else part.waiting, stuck_of(last)),
-            slow_share=2 * SLOW_SHARE,
         )
 
     def _begin_table(self, name: str) -> None:
         follower, mark = self.tables[name], self.mark(name)
         age = self._view_age(follower.window, reported=self._part(PartKind.TABLE, name) is not None)
-        self.quick.begin(("log", name), follower.view, max_age=age, mark=mark)
+        self.quick.begin(("log", name), lambda: self.log(name), max_age=age, mark=mark)
         self.slow.begin(
             ("status", name),
             follower.status,
             max_age=self._age(LISTED_SECS),
             mark=mark,
-            slow_share=SLOW_SHARE,
         )
 
     def _journaled(self, name: str) -> tuple[PipelineView, PipelineSummary]:
@@ -354,19 +347,16 @@ class Observer:
 
     def _result(self, key: Hashable, end: float, what: str) -> tuple[Any, Problem | None]:
         """Return an observation, or None and the problem: one failure hides no other result."""
+        left = _left(end)
+        stale = max(0.0, left - (self.patience.first - self.patience.stale))
         try:
-            return self._awaited(key, end), None
+            return self.quick.result(key, wait=left, stale_wait=stale), None
         except Busy:
             message = f"{what} is being read"
             return None, Problem(severity="warning", code="being_read", message=message)
         except Exception as error:  # noqa: BLE001 - it is shown and logged
             self.failed(error)
             return None, of_error(error, f"{what} cannot be read")
-
-    def _awaited(self, key: Hashable, end: float) -> Any:  # noqa: ANN401 - any observation
-        left = _left(end)
-        stale = max(0.0, left - (self.patience.first - self.patience.stale))
-        return self.quick.result(key, wait=left, stale_wait=stale)
 
     def _size(self, name: str, version: int | None) -> TableSize:
         """Return a table's size as of the last version that was sized."""
@@ -375,7 +365,6 @@ class Observer:
             self.tables[name].size,
             max_age=self._age(LISTED_SECS),
             mark=version,
-            slow_share=SLOW_SHARE,
         )
         size: TableSize | None = self.slow.last(("size", name))
         # A later version means that the size is of a previous table at this location.

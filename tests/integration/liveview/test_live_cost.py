@@ -11,7 +11,7 @@ from blizzard.answers.file_counts import EntryRows
 from blizzard.events import BatchStarted, UnitReported
 from lakebed.clock import Clock
 from lakebed.telemetry.health import PartKind
-from liveview.answer_cache import AnswerCache
+from liveview.answer_cache import CachedAnswer
 from liveview.followers import DocumentWindow
 from liveview.observer import ANSWER_SECS
 from liveview.routes import ROUTES
@@ -153,7 +153,7 @@ def test_an_open_page_keeps_no_more_with_every_batch(
     monkeypatch.setattr("blizzard.answers.file_counts.MOST_KEPT", 10)
     monkeypatch.setattr("blizzard.journal.ledger.NEWEST", 10)
     monkeypatch.setitem(DocumentWindow.__init__.__kwdefaults__, "most", 10)  # type: ignore[arg-type]
-    monkeypatch.setattr(AnswerCache, "_is_young", lambda *_given, **_named: False)
+    monkeypatch.setattr(CachedAnswer, "age", lambda *_given: (float("inf"), 0.0))
     lake = LiveLake(tmp_path, ("orders",))
     paths = [
         route.path.replace("{name}", "orders-t" if route.of == "tables" else "orders")
