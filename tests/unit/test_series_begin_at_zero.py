@@ -41,7 +41,6 @@ NEVER_A_STEPS = {
     "batch_failed",  # at the end of a run
     "catalog_conflict",  # beside the steps
     "columns_unknown",  # a command, or beside the steps
-    "corrections_refused",  # of a command
     "pipelines_failed",  # of a call from Python
     "catalog_denied",  # beside the steps
     "catalog_missing",  # beside the steps

@@ -144,12 +144,11 @@ def way_out_for(group: str, fix: Fix | None, cli: CommandPrefix) -> WayOut:
     dlq = f"{cli.blizzard} dlq"
     replay = f"{dlq} replay {group}"
     if fix is None:
-        show = f"{dlq} show {group} --output json | jq -r .raw > {CORRECTED}"
-        again = confirmed(f"{replay} --from {CORRECTED}")
+        show = f"{dlq} show {group} --output json | jq -r .raw > corrected.ndjson"
         return WayOut(
-            advice="No setting accepts them. Save them, correct them one for one, and replay the "
-            "corrected file; or discard them.",
-            commands=(show, *again, *confirmed(f"{dlq} discard {group}")),
+            advice="No setting accepts them. Save them, correct them, and put the file into the "
+            "source under a new name; then discard the old lines.",
+            commands=(show, *confirmed(f"{dlq} discard {group}")),
         )
     of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"
     if fix.key is None:
@@ -160,10 +159,6 @@ def way_out_for(group: str, fix: Fix | None, cli: CommandPrefix) -> WayOut:
         yaml=_as_yaml(fix.key, str(fix.value).lower()),
         commands=confirmed(replay),
     )
-
-
-CORRECTED = "corrected.ndjson"
-"""The name that commands use for the file of corrected lines."""
 
 
 def _as_yaml(key: str, value: str) -> str:

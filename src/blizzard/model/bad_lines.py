@@ -8,15 +8,12 @@ elements, and brackets are ordinary characters.
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 from blizzard.model.source.form import SkipRule
 from lakebed.documents.records import QuarantineFile
-from lakebed.errors import LakeError, Whose
 from lakebed.layout import file_name
-from lakebed.units import plural
 
 _PLAIN = re.compile(r"[^.\[\]`]+")
 _QUOTED_OR_INDEX = re.compile(r"(`(?:[^`]|``)*`)|\[[0-9]+\]")
@@ -113,30 +110,6 @@ class LineReplay:
     selected: SelectedLines
     skips: Mapping[str, SkipRule] = field(default_factory=dict)
     """The skip rules by source."""
-    corrected: tuple[bytes, ...] | None = None
-    """Corrected lines to read instead of the selected ones, in order; None for the originals."""
-
-
-class CorrectionsRefused(LakeError, code="corrections_refused", whose=Whose.USER):
-    """Corrected lines do not match the selected lines one to one."""
-
-
-def divided(counts: Mapping[str, int], corrected: Sequence[bytes]) -> dict[str, tuple[bytes, ...]]:
-    """Divide corrected lines among quarantine files by their numbers of selected lines. Pure."""
-    empty = next((at for at, text in enumerate(corrected, 1) if not text.strip()), None)
-    if empty is not None:
-        raise CorrectionsRefused(
-            f"line {empty} of the corrected lines is empty; to leave a line out, give it up with "
-            "blizzard dlq discard"
-        )
-    if sum(counts.values()) != len(corrected):
-        raise CorrectionsRefused(
-            f"{plural(len(corrected), 'corrected line')} for "
-            f"{plural(sum(counts.values()), 'bad line')}; write one for each line that blizzard "
-            "dlq show --output json prints, in its order"
-        )
-    texts = iter(corrected)
-    return {name: tuple(islice(texts, count)) for name, count in counts.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

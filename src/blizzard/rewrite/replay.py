@@ -6,7 +6,7 @@ appended nothing has happened, and files written for it are garbage. A quarantin
 once: a second replay finds that it no longer waits.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from blizzard.journal.checks import last_entry
 from blizzard.journal.fence import append_planned, refuse_collected_since
 from blizzard.journal.ledger import Ledger
 from blizzard.journal.standings import RejectionLookup, nothing_decided
-from blizzard.model.bad_lines import LineReplay, SelectedLines, WaitingFile, divided, selected_by
+from blizzard.model.bad_lines import LineReplay, SelectedLines, WaitingFile, selected_by
 from blizzard.model.event_time import from_path
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.work import WorkUnit
@@ -75,11 +75,6 @@ class ReplayPlan:
     def in_place(self) -> tuple[WaitingFile, ...]:
         """Return the quarantine files whose lines may become rows."""
         return tuple(one for one in self.files if one.file.filename not in self.rejected)
-
-    def corrections(self, corrected: Sequence[bytes]) -> dict[str, tuple[bytes, ...]]:
-        """Assign the corrected lines to quarantine files; raise if the number differs."""
-        names = (one.file.filename for one in self.in_place)
-        return divided({name: self.counts[name] for name in names}, corrected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,13 +168,12 @@ def replay(
     *,
     clock: Clock,
     emit: Emit = lambda _event: None,
-    corrected: Sequence[bytes] | None = None,
 ) -> ReplayOutcome:
     """Read lines again as a batch would; readable lines become rows.
 
     Lines that `source.skip_records` filters no longer wait and give no row. New columns are added
     if a batch would add them. Lines of rejected replacement content keep waiting, since the rows to
-    be replaced are in the table. `corrected` has a replacement text for each of the lines.
+    be replaced are in the table.
     """
     table = table_of(settings)
     found = plan_replay(store, settings.name, names, table)
@@ -187,7 +181,6 @@ def replay(
     nothing = ReplayOutcome(unknown=found.unknown, left=found.lines, not_in_place=in_vain)
     if (stored := found.last) is None or found.lines == in_vain:
         return nothing
-    texts = None if corrected is None else found.corrections(corrected)
     ingest = Ingest(
         settings=settings,
         runner=runner,
@@ -196,7 +189,7 @@ def replay(
         emit=emit,
     )
     ingested = ingest(
-        _units(settings, found, texts),
+        _units(settings, found),
         known=found.history.columns,
         journal=stored.entry.journal,
         entry=stored.entry.sequence + 1,
@@ -231,11 +224,7 @@ def replay(
     )
 
 
-def _units(
-    settings: PipelineSettings,
-    found: ReplayPlan,
-    texts: Mapping[str, tuple[bytes, ...]] | None = None,
-) -> list[WorkUnit]:
+def _units(settings: PipelineSettings, found: ReplayPlan) -> list[WorkUnit]:
     rules = {one.name: one.form.skip for one in settings.sources}
     skips = {name: rule for name, rule in rules.items() if rule is not None}
     return [
@@ -243,12 +232,7 @@ def _units(
             name=str(number),
             partition_values=_partition(settings, waiting),
             files=(),
-            replay=LineReplay(
-                file=waiting.file,
-                selected=found.selected,
-                skips=skips,
-                corrected=None if texts is None else texts[waiting.file.filename],
-            ),
+            replay=LineReplay(file=waiting.file, selected=found.selected, skips=skips),
         )
         for number, waiting in enumerate(found.in_place)
     ]

@@ -223,44 +223,14 @@ def test_rows_that_give_their_partition_find_it_and_impossible_ones_wait_on(tmp_
     assert [json.loads(raw)["id"] for raw in waiting(desk)] == ["3", 4]
 
 
-def test_corrected_lines_take_the_place_of_bad_ones_one_for_one(desk: OpenTable) -> None:
-    """They count as replayed, keep the numbers of the lines, and a bad correction keeps waiting."""
-    fixed = desk.folder / "fixed.ndjson"
+def test_lines_that_no_setting_accepts_are_saved_corrected_landed_and_discarded(
+    desk: OpenTable,
+) -> None:
     (broken,) = [
         row["group"]
         for row in map(json.loads, desk.cli("dlq", "list", "--output", "json").output.splitlines())
         if row["code"] == "not_json"
     ]
-    assert f"dlq replay {broken} --from corrected.ndjson --yes" in " ".join(
-        desk.cli("dlq", "list").output.split()
-    )
-    shown = desk.cli("dlq", "show", "b.ndjson", broken, "--output", "json").output
-    assert [json.loads(line)["raw"] for line in shown.splitlines()] == [
-        '{"id":',
-        '{"id": "5"}',
-        '{"id": "x"}',
-    ]
-    fixed.write_text('{"id": 20}\n{"id": 50}\n{"id": "still"}\n')
-    order = ("dlq", "replay", "b.ndjson", broken, "--from", str(fixed))
-    assert desk.cli(*order).exit_code == 1
-    assert "3 lines would be read again" in desk.cli(*order).output
-    done = does(desk, *order[1:], "--yes")
-    assert "2 lines became rows" in done
-    desk.penguin()
-    assert ids(desk) == [1, 20, 50]
-    assert counts(desk) == {"waiting": 3, "replayed": 2, "discarded": 0}
-    assert '{"id": "x"}' in waiting(desk)
-    assert "/a.ndjson, line 3\n" in desk.cli("trace", "--where", "id = 20").output
-
-
-def test_corrected_lines_that_do_not_match_change_nothing(desk: OpenTable) -> None:
-    fixed = desk.folder / "fixed.ndjson"
-    for text, why in (
-        ('{"id": 1}\n', "1 corrected line for 2 bad lines; write one for each line"),
-        ('{"id": 1}\n\n{"id": 2}\n', "line 2 of the corrected lines is empty"),
-    ):
-        fixed.write_text(text)
-        for sure in ([], ["--yes"]):
-            done = desk.cli("dlq", "replay", "b.ndjson", "--from", str(fixed), *sure)
-            assert (done.exit_code, why in done.output) == (1, True), done.output
-    assert counts(desk) == {"waiting": 5, "replayed": 0, "discarded": 0}
+    shown = " ".join(desk.cli("dlq", "list").output.split())
+    assert "put the file into the source under a new name; then discard the old lines" in shown
+    assert f"dlq discard {broken} --yes" in shown

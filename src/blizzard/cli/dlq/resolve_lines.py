@@ -6,7 +6,6 @@ Failed source files that were deleted since can be given up too, as can the unre
 import base64
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -155,27 +154,18 @@ def dlq_replay(
     call: PipelineCall,
     names: Names = None,
     every: All = False,
-    source: Annotated[
-        Path | None, typer.Option("--from", exists=True, dir_okay=False, readable=True)
-    ] = None,
     yes: Confirmed = False,
 ) -> None:
     """Read quarantined lines again, with the current configuration.
 
     Lines that can be read now become rows, on Spark; the others keep waiting.
-
-    Args:
-        source FILE: Read the lines of this file instead: one corrected line for each line that
-            `blizzard dlq show` prints, in the same order.
     """
     if bool(names) == every:
         refuse("name groups or source files, or use --all")
-    # A corrected line ends with a line feed.
-    corrected = None if source is None else source.read_bytes().removesuffix(b"\n").split(b"\n")
     with call.one() as settings:
         keys, store = _keys(settings, names), open_table(settings, open_store)
         if not yes:
-            done = _plan(settings, store, keys, reads=True, corrected=corrected)
+            done = _plan(settings, store, keys, reads=True)
             _show(call, settings, done, FailedSources(), "would be read again")
             return
         done = ReplayOutcome()
@@ -188,7 +178,6 @@ def dlq_replay(
                     runner,
                     clock=call.around.clock,
                     emit=log_events(LogLevel.INFO, LogFormat.TEXT),
-                    corrected=corrected,
                 )
         commit_inline(call, settings, done.entry)
     became = "became a row" if done.lines == 1 else "became rows"
@@ -257,7 +246,6 @@ def _plan(
     keys: list[str] | None,
     *,
     reads: bool,
-    corrected: list[bytes] | None = None,
 ) -> ReplayOutcome:
     """Return which lines would be read again or discarded; nothing is written."""
     if store is None:
@@ -265,8 +253,6 @@ def _plan(
     found = plan_replay(store, settings.name, keys, table_of(settings))
     # Lines of rejected content can be discarded, but not replayed.
     in_vain = found.not_in_place if reads else 0
-    if corrected is not None:
-        found.corrections(corrected)
     return ReplayOutcome(
         lines=found.lines - in_vain,
         not_in_place=in_vain,

@@ -64,9 +64,6 @@ def _replayed(
         for place, line in enumerate(lines)
         if replay.selected.includes(line.fault.group, line.key)
     ]
-    if replay.corrected is not None:
-        for place, text in zip(chosen, replay.corrected, strict=True):
-            lines[place] = replace(lines[place], raw=text, size=len(text))
     readable = _readable(lines, chosen, replay.skips, work)
     places = readable.rows
     if not places and not readable.filtered:
