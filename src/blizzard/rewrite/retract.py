@@ -33,7 +33,6 @@ from blizzard.rewrite.transaction import (
     entries_of_table,
     superseded,
     table_state,
-    tries_again,
 )
 from blizzard.worker.quarantine.writer import without_selected
 from lakebed import layout
@@ -197,7 +196,6 @@ def _lineage(settings: PipelineSettings, state: TableState, journals: JournaledF
     return lineage
 
 
-@tries_again
 def retract(
     store: Store,
     settings: PipelineSettings,
