@@ -84,7 +84,7 @@ def test_promoting_is_as_good_as_declaring(field, records):
     before = decoded(Schema((known,)), body, len(records))
     schema = Schema((known, field))
     wanted = decoded(kept_exact(schema, schema, OnMismatch.RESCUE), body, len(records))
-    found = Filling(FillTarget((field,))).fill(pa.Table.from_batches([before]))
+    found = Filling(FillTarget(field)).fill(pa.Table.from_batches([before]))
     assert found["x"].to_pylist() == wanted["x"].to_pylist()
     for left, expected in zip(found[RESCUED].to_pylist(), wanted[RESCUED].to_pylist(), strict=True):
         assert flat(members(left)) == flat(members(expected))

@@ -3,11 +3,11 @@
 These values cross from the driver to Spark's executors and back, so they are frozen and pickle.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from blizzard.model.bad_lines import member_path, steps
+from blizzard.model.bad_lines import steps
 from blizzard.model.predicate import Predicate
 from blizzard.model.settings import UploadSettings
 from lakebed.clock import Clock
@@ -17,52 +17,31 @@ from lakebed.documents.deletion_vector import DeletionVector
 from lakebed.documents.records import FinishedFile, FirstRow, RowColumns, Run
 from lakebed.layout import TablePath
 from lakebed.storage.options import Location
-from lakebed.types import FieldType, ParquetCodec
+from lakebed.types import ParquetCodec
 
 
 @dataclass(frozen=True, slots=True)
 class FillTarget:
-    """The field to fill, as a chain: its column, the structs below, and the field itself last."""
+    """The column to fill."""
 
-    chain: tuple[Field, ...]
-
-    @property
-    def field(self) -> Field:
-        """Return the field itself."""
-        return self.chain[-1]
+    field: Field
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names from the column down to the field."""
-        return tuple(one.name for one in self.chain)
+    def name(self) -> str:
+        """Return the name of the column."""
+        return self.field.name
 
     @property
     def source(self) -> tuple[str, ...]:
         """Return the path of its values in a record."""
-        return tuple(name for one in self.chain for name in one.path)
-
-    @property
-    def path(self) -> str:
-        """Return the path of its values as `_rescued` writes it."""
-        path = ""
-        for name in self.source:
-            path = member_path(path, name)
-        return path
-
-    @property
-    def shown(self) -> str:
-        """Return the name of the field for messages."""
-        return ".".join(self.names)
+        return self.field.path
 
     def alone(self) -> Schema:
         """Return the columns of a record that has only this field.
 
-        Nothing in it is required, since a value that does not fit must be kept.
+        It is not required, since a value that does not fit must be kept.
         """
-        column = replace(self.field, nullable=True)
-        for above in reversed(self.chain[:-1]):
-            column = replace(above, nullable=True, fields=(column,))
-        return Schema((column,))
+        return Schema((replace(self.field, nullable=True),))
 
     def holds(self, path: str) -> bool:
         """Whether a value at a path of `_rescued` is or contains the field's value."""
@@ -71,42 +50,23 @@ class FillTarget:
 
 
 def find_target(schema: Schema, name: str) -> FillTarget | None:
-    """Find a field by its name or by the path of its values in a record.
-
-    None if it does not exist, or is inside a list or a map.
-    """
+    """Find a column by its name or by the path of its values in a record; None without one."""
     wanted = steps(name)
-    fields, chain = schema.fields, []
-    for step in wanted:
-        one = next((each for each in fields if each.name == step), None)
-        if one is None:
-            break
-        chain.append(one)
-        fields = one.fields
-    if chain and len(chain) == len(wanted):
-        return FillTarget(tuple(chain))
-    read = next((one for one in schema.fields if list(one.path) == wanted), None)
-    return None if read is None else FillTarget((read,))
+    by_name = (one for one in schema.fields if [one.name] == wanted)
+    by_path = (one for one in schema.fields if list(one.path) == wanted)
+    found = next(by_name, None) or next(by_path, None)
+    return None if found is None else FillTarget(found)
 
 
 def with_target(schema: Mapping[str, Any], target: FillTarget) -> dict[str, Any]:
-    """Return a table's Delta schema with the field as rewritten files have it."""
-    return _with(schema, target.chain)
-
-
-def _with(schema: Mapping[str, Any], chain: Sequence[Field]) -> dict[str, Any]:
-    first, *rest = chain
-    fields = list(schema["fields"])
-    place = next((at for at, one in enumerate(fields) if one["name"] == first.name), None)
-    if place is None:
-        new: Any = FillTarget(tuple(chain)).alone().delta()
-        fields += new["fields"]
-    else:
-        inner = fields[place]["type"]
-        is_struct = isinstance(inner, Mapping) and inner["type"] == FieldType.STRUCT.value
-        kind = _with(inner, rest) if rest and is_struct else first.delta_type()
-        fields[place] = {**fields[place], "type": kind}
-    return {**schema, "fields": fields}
+    """Return a table's Delta schema with the column as rewritten files have it."""
+    kind = target.field.delta_type()
+    fields = [
+        {**one, "type": kind} if one["name"] == target.name else one for one in schema["fields"]
+    ]
+    new: Any = target.alone().delta()
+    is_there = target.name in {one["name"] for one in fields}
+    return {**schema, "fields": fields if is_there else [*fields, *new["fields"]]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def plan_promotion(
     known = with_found(settings.schema, history.columns)
     target = target_of(settings, known, columns_from(schema), wanted)
     if find_target(known, wanted.field) is None:
-        known = Schema((*known.fields, *target.chain))
+        known = Schema((*known.fields, target.field))
     adds = settings.unknown_fields is UnknownFields.ADD
     table_schema = with_target(schema, target)
     check(table_schema, state.last.partition_columns)
@@ -140,20 +140,20 @@ def target_of(
     given = None if wanted.type is None else _declared(name, wanted.type)
     target = find_target(known, name)
     if target is None:
-        target = FillTarget((_new(settings, known, table, name, given),))
+        target = FillTarget(_new(settings, known, table, name, given))
     elif given is not None and given.shown != target.field.shown:
         raise FieldNotPromotable(
-            f"{target.shown} is {target.field.shown}, not {given.shown}; leave out --type",
+            f"{target.name} is {target.field.shown}, not {given.shown}; leave out --type",
             field=name,
         )
     template = settings.sink.template
-    if target.chain[0].name in (template.keys if template else ()):
+    if target.name in (template.keys if template else ()):
         raise FieldNotPromotable(
-            f"{target.shown} is a partition column: its values determine the partition", field=name
+            f"{target.name} is a partition column: its values determine the partition", field=name
         )
     if not target.field.nullable:
         raise FieldNotPromotable(
-            f"{target.shown} is required, but rows without a value are in the table; declare it "
+            f"{target.name} is required, but rows without a value are in the table; declare it "
             "with nullable: true",
             field=name,
         )
@@ -168,19 +168,20 @@ def _new(
     given: Field | None,
 ) -> Field:
     """Return an undeclared column; raise unless columns are added automatically."""
-    if settings.unknown_fields is not UnknownFields.ADD:
-        raise FieldNotPromotable(
-            f"{name} is not declared: add it to schema.fields of pipeline {settings.name}, so "
-            "that later batches also fill the column, and run this again",
-            field=name,
-        )
     (step, *inner) = steps(name) or [""]
     ours = {which.column for which in settings.provenance}
     taken = ours | {one.name.casefold() for one in known.fields}
     if inner or not isinstance(step, str) or not is_column_name(step) or step.casefold() in taken:
         raise FieldNotPromotable(
-            f"{name} is not a name for a new column; a field inside a struct has to be declared, "
-            "and one inside a list or a map cannot be filled",
+            f"{name} is not a name for a new column; a field inside a struct, a list or a map "
+            "cannot be filled: declare a column that reads its values from this path, or use an "
+            "UPDATE of another engine",
+            field=name,
+        )
+    if settings.unknown_fields is not UnknownFields.ADD:
+        raise FieldNotPromotable(
+            f"{name} is not declared: add it to schema.fields of pipeline {settings.name}, so "
+            "that later batches also fill the column, and run this again",
             field=name,
         )
     there = next((one for one in (table.fields if table else ()) if one.name == step), None)

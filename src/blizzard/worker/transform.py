@@ -32,7 +32,7 @@ from blizzard.worker.find_rows import NONE, Places, marked, ranges_of
 from blizzard.worker.ndjson import grammar
 from blizzard.worker.ndjson.decoder import Decoder
 from blizzard.worker.output.origins import runs_without
-from blizzard.worker.table_file import Columns, TableFile, field_inside, matches
+from blizzard.worker.table_file import Columns, TableFile, matches
 from lakebed.columns.schema import Schema
 from lakebed.documents.records import FinishedFile
 from lakebed.types import RESCUED, OnMismatch, Provenance, UnknownFields
@@ -84,21 +84,21 @@ class Filling:
             lines.append(_record(path, members.pop(path), self._target))
         cells, leftovers = self._decoded(lines)
         filled: list[int | None] = [None] * table.num_rows
-        values = field_inside(cells, self._target.names[1:])
         for index, row in enumerate(rows):
             left = leftovers[index]
             # A value that reads as null, such as "-", counts as taken: nothing of it is left.
-            if values[index].is_valid or left is None:
+            if cells[index].is_valid or left is None:
                 filled[row] = index
                 self.taken += 1
                 texts[row] = _text({**parts[index], **_rescued(left)})
             else:
                 self.left += 1
         new = cells.take(pa.array(filled, pa.int64()))
-        column = self._target.chain[0]
-        if column.name in table.column_names:
-            new = _merged(table[column.name].combine_chunks(), new, self._target.names[1:])
-        table = _with_column(table, column.name, new)
+        name = self._target.name
+        if name in table.column_names:
+            old: Array = table[name].combine_chunks()
+            new = pc.if_else(pc.is_null(old), new, old.cast(new.type))
+        table = _with_column(table, name, new)
         if self._versions is not None:
             # A changed row belongs to the version of this commit, which the log supplies.
             same = pa.array([place is None for place in filled])
@@ -107,14 +107,10 @@ class Filling:
         return _with_column(table, RESCUED, pa.array(texts, pa.string()))
 
     def _free(self, table: pa.Table) -> Sequence[bool]:
-        """Return for each row whether the field is null and can be set."""
-        first, *inner = self._target.names
-        if first not in table.column_names:
-            return [not inner] * table.num_rows
-        column: Array = table[first].combine_chunks()
-        free: Array = pc.is_null(field_inside(column, inner))
-        if inner:
-            free = pc.and_(free, pc.is_valid(field_inside(column, inner[:-1])))
+        """Return for each row whether the column is null."""
+        if self._target.name not in table.column_names:
+            return [True] * table.num_rows
+        free: Array = pc.is_null(table[self._target.name])
         return list(free.to_pylist())
 
     def _decoded(self, lines: Sequence[str]) -> tuple[Array, list[str | None]]:
@@ -127,7 +123,7 @@ class Filling:
         table = pa.Table.from_batches(batches)
         if table.num_rows != len(lines):
             raise AssertionError("the number of decoded records differs from the rescued ones")
-        return table[self._target.chain[0].name].combine_chunks(), table[RESCUED].to_pylist()
+        return table[self._target.name].combine_chunks(), table[RESCUED].to_pylist()
 
 
 def _rescued(text: str | None) -> dict[str, str]:
@@ -154,22 +150,6 @@ def _text(members: Mapping[str, str]) -> str | None:
         return None
     found = (f"{json.dumps(path, ensure_ascii=False)}:{text}" for path, text in members.items())
     return "{" + ",".join(found) + "}"
-
-
-def _merged(old: Array, new: Array, inner: Sequence[str]) -> Array:
-    """Merge new values into the nulls of a column, recursively inside structs."""
-    if not inner:
-        return pc.if_else(pc.is_null(old), new, old.cast(new.type))
-    children = {one.name: field_inside(old, [one.name]) for one in old.type}
-    name, *rest = inner
-    fresh = field_inside(new, [name])
-    children[name] = _merged(children[name], fresh, rest) if name in children else fresh
-    known = {one.name: one for one in old.type}
-    fields = [
-        pa.field(each, child.type, known[each].nullable if each in known else True)
-        for each, child in children.items()
-    ]
-    return pa.StructArray.from_arrays(list(children.values()), fields=fields, mask=pc.is_null(old))
 
 
 def _with_column(table: pa.Table, name: str, column: Array) -> pa.Table:

@@ -122,29 +122,6 @@ def test_a_field_inside_an_object_or_the_whole_object_becomes_a_column(desk):
     assert desk.column("user")[4] == ({"plan": "pro"}, '{"user.age":7}')
 
 
-def test_a_field_inside_a_struct(tmp_path):
-    inner = {"name": "age", "type": "int32"}
-    user = {"name": "user", "type": "struct", "fields": [{"name": "plan", "type": "string"}]}
-    desk = Rescued(tmp_path, {"fields": [ID, user]})
-    desk.land(
-        "a.ndjson",
-        '{"id":1,"user":{"plan":"a","age":7}}',
-        '{"id":2,"user":{"age":8}}',
-        '{"id":3,"user":{"plan":"c","age":1.5}}',
-        '{"id":4}',
-    )
-    desk.ingest()
-    desk.configure({"fields": [ID, {**user, "fields": [*user["fields"], inner]}]})
-    desk.promote("user.age")
-    desk.penguin()
-    assert desk.column("user") == [
-        ({"plan": "a", "age": 7}, None),
-        ({"plan": None, "age": 8}, None),
-        ({"plan": "c", "age": None}, '{"user.age":1.5}'),
-        (None, None),
-    ]
-
-
 def test_a_column_that_has_a_value_keeps_it(tmp_path):
     name = {"name": "name", "type": "string", "from": "meta.name"}
     desk = Rescued(tmp_path, {"fields": [ID, name]})
@@ -198,6 +175,9 @@ def test_a_column_is_added_by_its_type_where_columns_are_added(tmp_path):
     assert desk.column("price") == [(Decimal("1.50"), None), (Decimal("2.25"), None)]
 
 
+STRUCT = {"name": "user", "type": "struct", "fields": [{"name": "plan", "type": "string"}]}
+
+
 def test_what_cannot_be_promoted_says_why_and_writes_nothing(desk):
     adds = {"fields": [ID], "unknown_fields": "add"}
     files = {path for path in desk.table.rglob("*") if path.is_file()}
@@ -206,7 +186,8 @@ def test_what_cannot_be_promoted_says_why_and_writes_nothing(desk):
         ({"fields": [ID, PRICE]}, "price", "int64", "leave out --type"),
         ({"fields": [ID, {**PRICE, "nullable": False}]}, "price", None, "nullable: true"),
         (adds, "a.b", "int64", "inside a struct"),
-        (adds, "tags[]", "int64", "inside a list"),
+        ({"fields": [ID, STRUCT]}, "user.plan", None, "a column that reads its values from"),
+        (adds, "tags[]", "int64", "a list or a map cannot be filled"),
         (adds, "price", "struct", "not possible here"),
         (adds, "price", None, "--type"),
         (adds, "ID", "int64", "not a name"),

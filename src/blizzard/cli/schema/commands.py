@@ -61,7 +61,7 @@ def promote(
     The data files with such values are rewritten on Spark; penguin replaces them in one commit.
 
     Args:
-        field FIELD: A column, or a field of a struct, such as user.plan.
+        field FIELD: A declared column.
         kind TYPE: The type of an undeclared column.
     """
     wanted = PromotedField(field=field, type=kind)
@@ -83,7 +83,7 @@ def promotion_document(settings: PipelineSettings, done: Promoted) -> dict[str, 
     found, files = done.found, _files(done)
     return {
         **document_of(settings),
-        "field": found.target.shown,
+        "field": found.target.name,
         "type": found.target.field.shown,
         "entry": done.entry,
         "files": file_documents(files),
@@ -103,7 +103,7 @@ def _files(done: Promoted) -> tuple[ActiveFile, ...]:
 
 def _text(command: RewriteCommand, done: Promoted) -> Iterator[str]:
     found = done.found
-    yield f"pipeline {command.settings.name}: {found.target.shown}, {found.target.field.shown}"
+    yield f"pipeline {command.settings.name}: {found.target.name}, {found.target.field.shown}"
     if not found.files:
         yield "  no file of the table has values for it in _rescued"
     elif command.sure:
