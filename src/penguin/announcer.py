@@ -1,35 +1,31 @@
 """Announcements about a table: each is made once, and again only when it changes."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
 from lakebed.clock import Clock
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.telemetry.events import FEW, Emit, code_of
+from lakebed.telemetry.events import Emit, code_of
 from penguin.backlog.table_view import TableView
 from penguin.events.backlog import (
     BacklogSeen,
     EntryNotHandedOff,
     FilesAtRisk,
     FilesIgnored,
-    FilesInspected,
     FilesLeftOut,
     FilesNoLongerAtRisk,
-    FilterBoundsOthersOnly,
     ForeignFilesSearched,
     MetasSkipped,
     PipelineResumed,
     PipelineStopped,
     TableWaiting,
-    UnnamedFilesFound,
 )
-from penguin.events.commits import REJECTED, FilesHeld, RetractionRejected
+from penguin.events.commits import REJECTED, EntryRejected, FilesHeld
 from penguin.model.backlog import LeftOut, Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
-from penguin.model.settings import TableSettings
 
 T = TypeVar("T", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
@@ -112,28 +108,6 @@ class Announcer:
                     )
                 )
 
-    def bounds(self, settings: TableSettings, view: TableView) -> None:
-        """Announce once that folder filters do not apply to journaled files."""
-        given = {
-            "partition_filter": settings.partition_filter is not None,
-            "sweep_horizon": settings.sweep_horizon is not None,
-            "file_pattern": settings.file_pattern is not None and not view.searched,
-        }
-        keys = tuple(name for name, is_set in given.items() if is_set)
-        if keys and view.declared and self._new("bounds", [True]):
-            self.emit(FilterBoundsOthersOnly(table=self.table, keys=keys, searched=view.searched))
-
-    def unnamed(self, view: TableView, find: Callable[[], Iterable[str]]) -> None:
-        """Announce once the files of blizzard that no entry names: a dead attempt left them."""
-        if not view.others.ours or view.stopped or not self._new("unnamed", [True]):
-            return
-        if left := sorted(find()):
-            self.emit(UnnamedFilesFound(table=self.table, files=len(left), some=tuple(left[:FEW])))
-
-    def checked(self, done: int, files: int) -> None:
-        """Announce the progress of checking the next commit's files."""
-        self.emit(FilesInspected(table=self.table, done=done, files=files))
-
     def strays(self, strays: Mapping[str, str]) -> None:
         """Announce metas that are left alone, once, grouped by reason."""
         new = self._new("strays", sorted(strays.items()))
@@ -198,14 +172,16 @@ class Announcer:
     def rejected(self, plan: CommitPlan) -> None:
         """Announce the entries that a commit rejected: settled without effect."""
         for one in plan.rejected:
-            rejected = REJECTED.get(one.kind, RetractionRejected)
+            what, way_out = REJECTED[one.kind]
             self.emit(
-                rejected(
+                EntryRejected(
                     table=self.table,
                     pipeline=one.entry.pipeline,
                     entry=one.entry.sequence,
                     reasons=one.reasons,
                     kind=one.kind,
+                    what=what,
+                    way_out=way_out,
                 )
             )
 

@@ -57,11 +57,7 @@ class MissingFiles:
     """The first entry of each pipeline with files that blizzard has yet to move."""
 
 
-def missing_files(
-    store: Reader,
-    plan: CommitPlan,
-    on_progress: Callable[[int, int], None] = lambda _done, _files: None,
-) -> MissingFiles:
+def missing_files(store: Reader, plan: CommitPlan) -> MissingFiles:
     """Check every file of a plan; files of an entry that is not moved yet may still come.
 
     An entry with held files is waited for, too: blizzard moves no file of a settled entry. Files
@@ -81,13 +77,11 @@ def missing_files(
         if why == NOT_MOVED:
             waits_for(hold.entry)
     answers = ahead(lambda add: _trouble(store, add.path, add.size, add.outbox), plan.adds.values())
-    for done, (add, why) in enumerate(answers, start=1):
+    for add, why in answers:
         if why is not None:
             found.append((add, why))
         if why == NOT_MOVED and file_name(add.path) not in released:
             waits_for(add)
-        if done % TELL_EVERY == 0 or done == len(plan.adds):
-            on_progress(done, len(plan.adds))
     return MissingFiles(
         gone={
             str(add.path): why

@@ -18,15 +18,13 @@ from lakebed.layout import CREATE_ONLY_PROOF, OURS, log_version, protocol, recei
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.remote import is_there
 from lakebed.storage.store import Reader, Store, probe, prove
-from lakebed.telemetry.events import FEW, Emit
+from lakebed.telemetry.events import Emit
 from penguin.announcer import Announcer
 from penguin.backlog.table_view import InspectionCache, TableView, delete_metas, inspect
 from penguin.committer import Committer, PlanOutdated
 from penguin.delta.maintenance import Begin, Maintenance, OnDisk, at_once, beside
 from penguin.delta.table import Log
-from penguin.events.backlog import LateFilesCommitted
 from penguin.events.commits import CommittedByOther, EntriesCommitted, PlanSuperseded, SettledEntry
-from penguin.foreign.inspect import unnamed
 from penguin.foreign.search import ForeignSearch
 from penguin.model.backlog import Stopped, WaitingEntry
 from penguin.model.commit import CommitPlan
@@ -185,15 +183,13 @@ class TableRun:
             return False
         log = self.open_log(store, self._log_cache)
         search = self._search = self._search or ForeignSearch(
-            settings=self.settings, clock=self.clock, on_progress=self._announcer.checked
+            settings=self.settings, clock=self.clock
         )
         view = inspect(self.settings, store, log, cache=self._inspected, search=search)
         if view.version is not None:
             self.totals.version = view.version
         self._show_catalog(view.facts)
         self._announcer.strays(view.strays)
-        self._announcer.bounds(self.settings, view)
-        self._announcer.unnamed(view, lambda: unnamed(store, view.others.ours))
         self._announcer.backlog(view, self.clock.seconds() - began)
         if view.is_idle:
             self._announcer.left_out(view.others.left_out)
@@ -202,13 +198,7 @@ class TableRun:
             self._announcer.missing(self.settings.table_uri, missing=missing)
             return False
         self._tidy(store, view)
-        proposal = propose(
-            self.settings,
-            store,
-            view,
-            retry=self._untried(view),
-            on_progress=self._announcer.checked,
-        )
+        proposal = propose(self.settings, store, view, retry=self._untried(view))
         self._announcer.halts(proposal.stopped)
         self._announcer.waits(proposal.waiting)
         search.refuse(proposal.unfit, view.facts)
@@ -316,8 +306,6 @@ class TableRun:
         )
         self._announcer.held(plan)
         self._announcer.rejected(plan)
-        if plan.others is not None and (late := plan.others.late):
-            self.emit(LateFilesCommitted(table=table, files=len(late), some=late[:FEW]))
 
     def _settled(self, plan: CommitPlan) -> tuple[SettledEntry, ...]:
         """Return the settled entries of a commit made just now."""

@@ -53,7 +53,6 @@ def propose(
     view: TableView,
     *,
     retry: tuple[HeldMeta, ...] | None = None,
-    on_progress: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> CommitProposal:
     """Decide the next commit of a table, from one view of it.
 
@@ -72,9 +71,7 @@ def propose(
         put_back=lambda entry: put_back(store, entry, facts.version if facts else None),
     )
     retried = _releasable(store, view, view.held if retry is None else retry)
-    planned = draft_commit(
-        settings, facts, view.backlogs, store, retried, questions=questions, on_progress=on_progress
-    )
+    planned = draft_commit(settings, facts, view.backlogs, store, retried, questions=questions)
     joined = join_others(settings, facts, planned.commit, view.others, store, questions.unused)
     return replace(
         planned,
@@ -103,7 +100,6 @@ def draft_commit(
     *,
     questions: PlanQuestions = NO_QUESTIONS,
     asked: bool = False,
-    on_progress: Callable[[int, int], None] = lambda _done, _files: None,
 ) -> CommitProposal:
     """Plan the next commit, with only files that exist.
 
@@ -122,7 +118,7 @@ def draft_commit(
             asked=asked,
         )
         commit = planned.commit
-        found = MissingFiles() if commit is None else missing_files(store, commit, on_progress)
+        found = MissingFiles() if commit is None else missing_files(store, commit)
         if not found.gone and not found.waiting:
             return replace(planned, waiting=waiting, retried=releasable)
         lacking |= found.gone

@@ -7,7 +7,7 @@ sends traces as the command does; metrics and the live page belong to the comman
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -56,28 +56,6 @@ class TableOutcome:
     error: BaseException | None
 
 
-def watched(table: TableRun) -> Callable[[], bool]:
-    """Return the step of a continuous run; it announces once that it has begun to wait."""
-    announced = False
-
-    def step() -> bool:
-        nonlocal announced
-        worked = table.step()
-        if not (worked or announced):
-            announced = True
-            settings = table.settings
-            table.emit(
-                TableWatched(
-                    table=settings.name,
-                    table_uri=settings.table_uri,
-                    every_secs=settings.poll_interval,
-                )
-            )
-        return worked
-
-    return step
-
-
 def commit_tables(
     settings: PenguinSettings, emit: Emit, stop: Stop, *, once: bool, clock: Clock
 ) -> list[TableOutcome]:
@@ -94,9 +72,13 @@ def commit_tables(
         for table in settings.tables
     ]
 
+    for table in () if once else settings.tables:
+        uri, every = table.table_uri, table.poll_interval
+        emit(TableWatched(table=table.name, table_uri=uri, every_secs=every))
+
     def poll(table: TableRun) -> BaseException | None:
         return run_step(
-            table.step if once else watched(table),
+            table.step,
             who=table.settings.name,
             stop=stop,
             emit=emit,

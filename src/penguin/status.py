@@ -105,8 +105,6 @@ class ForeignFilesStatus:
     """The status of foreign files."""
 
     pending_files: int = 0
-    pending_late: int = 0
-    """Files that a plain watermark would miss."""
     left_out: tuple[LeftOut, ...] = ()
     watermarks: Mapping[str, str] = field(default_factory=dict)
     """The highest committed name of each folder, if folders are scanned."""
@@ -202,10 +200,9 @@ def _catalog(
 def _others(shown: NextCommit) -> ForeignFilesStatus:
     others = shown.view.others
     refused = {file.path for file in shown.proposal.left_out}
-    committable = [file.found for file in others.files if file.found.path not in refused]
+    committable = [file for file in others.files if file.found.path not in refused]
     return ForeignFilesStatus(
         pending_files=len(committable) + others.more,
-        pending_late=sum(candidate.late for candidate in committable),
         left_out=shown.left_out,
         watermarks=others.watermarks,
         ignored=others.ignored if shown.view.searched else None,

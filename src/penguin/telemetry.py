@@ -19,7 +19,12 @@ from lakebed.telemetry.export import BATCH, Span, TracedBatch
 from lakebed.telemetry.measures import DELAY, QUICK, MetricKind, Specs
 from lakebed.terminal.console import picked
 from penguin.events.backlog import BacklogSeen
-from penguin.events.commits import CheckpointFailed, CheckpointWritten, EntriesCommitted
+from penguin.events.commits import (
+    REJECTED,
+    CheckpointFailed,
+    CheckpointWritten,
+    EntriesCommitted,
+)
 from penguin.model.commit import HoldCode
 
 LEFT_OUT = (
@@ -71,11 +76,12 @@ METRICS = (
     _counter("penguin_rows_committed_total", "Rows committed."),
     _counter("penguin_files_held_total", "Files held.", code=HoldCode),
     _counter("penguin_files_released_total", "Held files that were committed."),
-    _counter("penguin_promotions_rejected_total", "Promotions settled without effect."),
-    _counter("penguin_compactions_rejected_total", "Compactions settled without effect."),
-    _counter("penguin_retractions_rejected_total", "Retractions settled without effect."),
+    _counter(
+        "penguin_entries_rejected_total",
+        "Promotions, compactions, retractions and erasures settled without effect.",
+        kind=tuple(REJECTED),
+    ),
     _counter("penguin_schema_changes_total", "Commits that changed the table's schema."),
-    _counter("penguin_columns_added_total", "Columns added to the table."),
     _counter(
         "penguin_conflicts_total",
         "Commits made or invalidated by another writer.",
@@ -91,9 +97,6 @@ METRICS = (
         kind=("poll", "sweep"),
     ),
     _counter("penguin_files_listed_total", "Data files listed by those searches."),
-    _counter(
-        "penguin_late_files_total", "Files committed that a bare watermark would have missed."
-    ),
     _counter(
         "penguin_files_left_out_total",
         "Files of other programs found but not committed.",

@@ -24,7 +24,7 @@ BATCH = """(entry kind at run files failed rows parquet_files parquet_bytes gone
 LAST_COMMIT = """last_commit(version at operation writer entries[pipeline first last]
     files_of_others files_added files_removed rows_added files_rewritten files_held files_released
     files_discarded)"""
-OTHERS = """others(pending_files pending_late left_out watermarks
+OTHERS = """others(pending_files left_out watermarks
     ignored)"""
 KEYS = {
     "blizzard status": """

@@ -10,7 +10,6 @@ from lakebed.listing.watermark import (
     advance,
     folder_and_name,
     is_hot,
-    is_late,
     list_after,
     named_at,
     newest,
@@ -97,11 +96,3 @@ def test_a_folder_is_hot_as_long_as_its_last_file_is_close_to_the_newest():
     assert is_hot(marks["new"], newest(marks), timedelta(seconds=5))
     assert is_hot(marks["old"], newest(marks), timedelta(seconds=9))
     assert not is_hot(marks["old"], newest(marks), timedelta(seconds=8))
-
-
-def test_what_lies_below_the_mark_of_its_folder_would_have_been_lost():
-    first, second = path_of("p", START, 1), path_of("p", START + 1, 1)
-    marks = advance({}, [second], (), NOW)
-    assert is_late(first, marks)
-    assert not is_late(path_of("p", START + 2, 1), marks)
-    assert not is_late(path_of("q", START, 1), marks)

@@ -328,7 +328,7 @@ def test_every_kind_of_entry_and_of_garbage_is_explained():
     assert {kind.value for kind in NAMES} <= explained("docs/operations.md")
 
 
-BASES = {"PartEvent", "PipelineEvent", "TableEvent", "EntryRejected"}
+BASES = {"PartEvent", "PipelineEvent", "TableEvent"}
 
 
 def events() -> dict[str, type[Event]]:

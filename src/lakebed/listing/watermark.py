@@ -111,12 +111,6 @@ def list_after(watermark: str | None, late: timedelta) -> str | None:
     return None if start <= 0 else f"{UUID(int=start << 80)}"
 
 
-def is_late(path: str, watermarks: Watermarks) -> bool:
-    """Whether a file sorts below its folder's watermark: a plain watermark would miss it."""
-    folder, name = folder_and_name(path)
-    return folder in watermarks and name <= watermarks[folder]
-
-
 def newest(watermarks: Watermarks) -> int:
     """Return the time of the newest watermark, in milliseconds since the epoch."""
     return max(

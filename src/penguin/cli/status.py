@@ -231,9 +231,8 @@ def _waiting(found: TableStatus) -> str:
 def _others(others: ForeignFilesStatus) -> Iterator[str]:
     """Yield lines about files of other programs."""
     if others.pending_files:
-        late = f", {others.pending_late:,} of them late" if others.pending_late else ""
         files = plural(others.pending_files, "file")
-        yield f"{files} of other programs {is_are(others.pending_files)} waiting{late}"
+        yield f"{files} of other programs {is_are(others.pending_files)} waiting"
     if others.watermarks:
         folder, name = max(others.watermarks.items(), key=lambda pair: pair[1])
         where = f"{folder}/{name}" if folder else name

@@ -25,7 +25,6 @@ from penguin.events.commits import (
     CheckpointFailed,
     CheckpointWritten,
     LogCleanUpFailed,
-    LogKept,
 )
 
 
@@ -168,7 +167,8 @@ class Maintenance:
         keeps = configuration.get(KEEPS_VERSIONS)
         if keeps is not None and not READ_BY_ALL.fullmatch(keeps):
             self._cleaned_up = now
-            self.emit(LogKept(table=self.table, name=KEEPS_VERSIONS, value=keeps))
+            why = f"{KEEPS_VERSIONS} is {keeps!r}; set it to an interval such as `interval 30 days`"
+            self.emit(LogCleanUpFailed(table=self.table, error=why))
             return
         try:
             self._on_disk.up_to(store, table.version)

@@ -31,7 +31,7 @@ class TableWaiting(
 
 
 class TableWatched(TableEvent, says="watching {table_uri} every {every_secs:span}"):
-    """Nothing is left to commit for now; the table's directory is polled."""
+    """A continuous run begins to poll the table's directory."""
 
     table_uri: str
     every_secs: float
@@ -75,13 +75,6 @@ class BacklogSeen(TableEvent, level=Level.TRACE):
             yield self.reading("penguin_table_version", self.version)
 
 
-class FilesInspected(TableEvent, level=Level.TRACE, says="inspected {done} of {files:#file}"):
-    """The files of the next commit are being checked, before it is made."""
-
-    done: int
-    files: int
-
-
 class EntryNotHandedOff(
     TableEvent, says="entry {entry} of pipeline {pipeline} is waiting: {reason}"
 ):
@@ -97,18 +90,6 @@ class MetasSkipped(TableEvent, level=Level.WARN, says="left alone: {paths:some}:
 
     reason: str
     paths: tuple[str, ...]
-
-
-class UnnamedFilesFound(
-    TableEvent,
-    level=Level.WARN,
-    says="left alone because no journal entry names them: {files:#file} written by blizzard: "
-    "{some:some}",
-):
-    """Files of blizzard in the table's folders that no entry names; reported once."""
-
-    files: int
-    some: tuple[str, ...]
 
 
 class ForeignFilesSearched(TableEvent, level=Level.TRACE):
@@ -140,18 +121,6 @@ class ForeignFilesSearched(TableEvent, level=Level.TRACE):
         yield self.reading("penguin_other_files_ignored", self.ignored)
 
 
-class LateFilesCommitted(
-    TableEvent,
-    counts="penguin_late_files_total",
-    amount="files",
-    says="{files:#file} arrived later than files with higher names in the same folder: {some:some}",
-):
-    """Files were committed that a bare watermark would have lost."""
-
-    files: int
-    some: tuple[str, ...]
-
-
 class FilesLeftOut(
     TableEvent,
     level=Level.WARN,
@@ -177,26 +146,6 @@ class FilesIgnored(
     files: int
     some: tuple[str, ...]
     reason: str
-
-
-class FilterBoundsOthersOnly(TableEvent):
-    """Settings that limit the search for files do not apply to journaled files; reported once."""
-
-    keys: tuple[str, ...]
-    searched: bool
-    """Whether the folders are searched, for files of other programs."""
-
-    def message(self) -> str:
-        """Return what the settings do not apply to."""
-        holds = (
-            "limit only the search for files of other programs"
-            if self.searched
-            else "have no effect, since the folders of this table are not searched"
-        )
-        return (
-            f"{' and '.join(self.keys)}: {holds}; what blizzard has journaled is committed whole, "
-            "in any folder. To leave old data out, set partition_filter on the source"
-        )
 
 
 class PipelineStopped(

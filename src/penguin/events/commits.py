@@ -79,7 +79,6 @@ class EntriesCommitted(TableEvent):
         yield self.count("penguin_entries_committed_total", self.entries)
         yield self.count("penguin_files_committed_total", self.files)
         yield self.count("penguin_rows_committed_total", self.rows)
-        yield self.count("penguin_columns_added_total", len(self.columns_added))
         yield self.count("penguin_files_released_total", self.released)
         if self.columns_added or self.columns_dropped or self.columns_widened:
             yield self.count("penguin_schema_changes_total")
@@ -104,60 +103,35 @@ class FilesHeld(
     rows: int
 
 
-class EntryRejected(TableEvent):
-    """An entry that replaces files was settled without effect."""
+class EntryRejected(
+    TableEvent,
+    level=Level.WARN,
+    counts="penguin_entries_rejected_total",
+    labels=("kind",),
+    says="the {what} in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; no "
+    "row changed, {way_out}",
+):
+    """An entry that replaces files was settled without effect: the table is unchanged."""
 
     pipeline: str
     entry: int
     reasons: tuple[str, ...]
     kind: str
     """The kind of the entry."""
+    what: str
+    way_out: str
 
 
-class PromotionRejected(
-    EntryRejected,
-    level=Level.WARN,
-    counts="penguin_promotions_rejected_total",
-    says="the promotion in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; no "
-    "row changed, run blizzard schema promote again",
-):
-    """A promotion was settled without effect: the table is unchanged."""
-
-
-class RetractionRejected(
-    EntryRejected,
-    level=Level.WARN,
-    counts="penguin_retractions_rejected_total",
-    says="in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; it removed "
-    "no row",
-):
-    """A retraction or erasure was settled without effect: it removed no row."""
-
-    def message(self) -> str:
-        """Return why, and what to do."""
-        if self.kind != "retract":
-            return f"the erasure {super().message()}; run blizzard erase again"
-        return (
-            f"the retraction {super().message()} and added none; run blizzard retract again for "
-            f"the source files that blizzard journal show {self.entry} names; it refuses if "
-            "another program has rewritten the rows and they have no column _file"
-        )
-
-
-class CompactionRejected(
-    EntryRejected,
-    counts="penguin_compactions_rejected_total",
-    says="the compaction in entry {entry} of pipeline {pipeline} was not applied: {reasons:why}; "
-    "no file changed, the next compaction tries again",
-):
-    """A compaction was settled without effect: another writer was first, and no file changed."""
-
-
-REJECTED: Mapping[str, type[EntryRejected]] = {
-    "promote": PromotionRejected,
-    "compact": CompactionRejected,
+REJECTED: Mapping[str, tuple[str, str]] = {
+    "promote": ("promotion", "run blizzard schema promote again"),
+    "compact": ("compaction", "the next compaction tries again"),
+    "erase": ("erasure", "run blizzard erase again"),
+    "retract": (
+        "retraction",
+        "run blizzard retract again for the source files that blizzard journal show names",
+    ),
 }
-"""The event of a rejected entry by its kind; all others are retractions."""
+"""What is rejected, by the kind of its entry, and the way out."""
 
 
 class CommittedByOther(
@@ -258,16 +232,3 @@ class LogCleanUpFailed(
     """Expired versions could not be removed; commits are not affected."""
 
     error: str
-
-
-class LogKept(
-    TableEvent,
-    level=Level.WARN,
-    counts="penguin_log_clean_ups_failed_total",
-    says="old versions of the log are kept: {name} is {value!r}, which not every engine "
-    "understands; set it to an interval such as `interval 30 days`",
-):
-    """Nothing of the Delta log is removed: engines read the table's retention differently."""
-
-    name: str
-    value: str

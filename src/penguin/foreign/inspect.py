@@ -4,14 +4,13 @@
 local disk, are not entered. Where the hand-off is by journal or by metas, folders are not searched.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakebed.documents.pending_meta import Meta
 from lakebed.errors import ObjectChanged, ObjectMissing, StoreDenied
-from lakebed.journal import JournalReader
-from lakebed.layout import OURS, is_parquet, pipelines
+from lakebed.layout import is_parquet
 from lakebed.listing.sort import CONTROL, LAST, ListingRules, NameFault, readable
 from lakebed.listing.watermark import ListingPlan, Range, Wanted, Watermarks, Windows, plan_above
 from lakebed.storage.lister import IncrementalLister
@@ -92,17 +91,6 @@ def list_files(
         return listed
 
     return lister.attempt(listing)
-
-
-def unnamed(store: Reader, paths: Iterable[str]) -> set[str]:
-    """Return those of some files of blizzard's that no entry of any pipeline names."""
-    left = set(paths)
-    for pipeline in pipelines(store.folders(OURS)):
-        entries = JournalReader(store, pipeline).until_missing(after=0)
-        # Entries are read only until all files are found.
-        while left and (entry := next(entries, None)) is not None:
-            left -= {file.filename for file in entry.data_files}
-    return left
 
 
 Verdict = ForeignFile | LeftOut

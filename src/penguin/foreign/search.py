@@ -8,6 +8,7 @@ sweep and comes to the same result.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from lakebed.clock import Clock
 from lakebed.deltalog.delta_types import TableFacts
@@ -18,7 +19,7 @@ from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta
 from lakebed.layout import TablePath, timed_id
 from lakebed.listing.lookback import matcher
-from lakebed.listing.watermark import Windows, advance, is_late, sweep_is_due
+from lakebed.listing.watermark import Windows, advance, sweep_is_due
 from lakebed.storage.lister import IncrementalLister
 from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader
@@ -44,8 +45,6 @@ LEFTOVER = (
     "commits it"
 )
 SAME_FILE = "a link makes it the same file as {}, and a file is committed once"
-TELL_EVERY = 500
-"""Files between two progress reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +58,6 @@ class ForeignFiles:
     left_out: tuple[LeftOut, ...] = ()
     settled: tuple[str, ...] = ()
     """Metas of committed files."""
-    ours: tuple[str, ...] = ()
-    """Files that blizzard wrote and no entry read so far names."""
     scan: int | None = None
     """The number of commits of foreign files in the log; None before the first."""
     scanned: int | None = None
@@ -87,8 +84,6 @@ class ForeignSearch:
 
     settings: TableSettings
     clock: Clock
-    on_progress: Callable[[int, int], None] = lambda _done, _files: None
-    """Called with how many of how many files have been inspected."""
     watermarks: dict[str, str] = field(default_factory=dict)
     _lister: IncrementalLister = field(default_factory=IncrementalLister)
     _known: LogContents | None = None
@@ -133,10 +128,7 @@ class ForeignSearch:
             else what_may_be_new(store, wanted, self.watermarks, self._windows())
         )
         listed = list_files(self._lister, store, plan, is_data=self._is_data())
-        files = {
-            path: Candidate(facts=facts, late=is_late(path, self.watermarks))
-            for path, facts in listed.files.items()
-        }
+        files = {path: Candidate(facts=facts) for path, facts in listed.files.items()}
         self._pool = files if sweeping else self._pool | files
         self._passed = listed.ignored if sweeping else self._passed | listed.ignored
         self._odd = listed.unusable if sweeping else self._odd | listed.unusable
@@ -209,7 +201,6 @@ class ForeignSearch:
                 *(one for one in judged if isinstance(one, LeftOut)),
             ),
             settled=done,
-            ours=tuple(one.path for one in found.new if self._is_ours(one)),
             scan=known.scan,
             scanned=known.scanned,
             fresh=frozenset(self._fresh),
@@ -260,7 +251,7 @@ class ForeignSearch:
             key=lambda one: (one.claim is None, one.path),
         )
         unread = [one for one in order if not self._is_read(one)]
-        verdicts = self._read_footers(store, unread[:limit])
+        verdicts = (verdict for _, verdict in ahead(partial(verdict_on, store), unread[:limit]))
         self._fresh = [file.path for file in unread[:limit]]
         denied: list[LeftOut] = []
         for one, verdict in zip(unread, verdicts, strict=False):
@@ -276,21 +267,9 @@ class ForeignSearch:
         left_out = (one for one in judged if isinstance(one, LeftOut))
         return [*good[:limit], *refused, *denied, *left_out]
 
-    def _read_footers(self, store: Reader, files: list[Candidate]) -> list[Verdict | None]:
-        """Read footers concurrently, and report progress."""
-        verdicts: list[Verdict | None] = []
-        for _one, verdict in ahead(lambda one: verdict_on(store, one), files):
-            verdicts.append(verdict)
-            if len(verdicts) % TELL_EVERY == 0 or len(verdicts) == len(files):
-                self.on_progress(len(verdicts), len(files))
-        return verdicts
-
     def _is_read(self, one: Candidate) -> bool:
         known = self._verdicts.get(one.path)
         return known is not None and known[0].is_same(one)
-
-    def _is_ours(self, one: Candidate) -> bool:
-        return self._is_read(one) and rules.is_blizzards(self._verdicts[one.path][1])
 
     def _advance(self, found: rules.SortedCandidates) -> None:
         """Raise the watermarks over settled files, and forget these."""

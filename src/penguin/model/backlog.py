@@ -183,8 +183,6 @@ class Candidate:
     """Its meta; None if a scan found it."""
     asked_by: str | None = None
     """The path of that meta."""
-    late: bool = False
-    """Whether a plain watermark would have missed it."""
 
     @property
     def path(self) -> TablePath:

@@ -179,11 +179,6 @@ class ForeignAdds:
     scanned: int | None = None
     """The highest time in names of files that scans committed before."""
 
-    @property
-    def late(self) -> tuple[layout.TablePath, ...]:
-        """Return the files that a plain watermark would have missed."""
-        return tuple(file.path for file in self.taken if file.late)
-
     def transactions(self) -> tuple[TransactionUpdate, ...]:
         """Return the updates of the scan counter, and of the newest scanned time."""
         after = (self.scan or 0) + 1
@@ -206,7 +201,6 @@ class ForeignAdds:
         places = sorted(folder_and_name(file.path) for file in self.taken)
         return {
             "files": len(self.taken),
-            "late": len(self.late),
             "scan": (self.scan or 0) + 1,
             "marks": dict(places),  # Sorted, so the last name of each folder is its highest.
         }

@@ -6,7 +6,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from penguin.delta.table import Log
-from penguin.events.commits import CompactionRejected
+from penguin.events.commits import EntryRejected
 from tests.support.builders import entries
 from tests.support.compactions import crowded
 from tests.support.runner import RewriteRace
@@ -22,7 +22,7 @@ def desk(tmp_path):
 
 def committed(desk, open_log=Log):
     """Let penguin commit everything; return the compactions that gave way."""
-    return desk.events_of_penguin(CompactionRejected, open_log)
+    return desk.events_of_penguin(EntryRejected, open_log)
 
 
 def optimize(desk):

@@ -14,8 +14,7 @@ from blizzard.rewrite.transaction import NotRewritten, PromotionPending, Rewrite
 from lakebed.deltalog.files import named_files
 from lakebed.errors import ColumnsPromoted, JournalConflict
 from penguin.delta.table import Log
-from penguin.events.commits import PromotionRejected
-from penguin.foreign.inspect import unnamed
+from penguin.events.commits import EntryRejected
 from tests.support.builders import entries
 from tests.support.dying import Died
 from tests.support.pipelines import pipeline_of
@@ -37,7 +36,7 @@ def desk(tmp_path):
 
 def committed(desk, open_log=Log):
     """Let penguin commit what waits, and return what it tells."""
-    return desk.events_of_penguin(PromotionRejected, open_log)
+    return desk.events_of_penguin(EntryRejected, open_log)
 
 
 def prices(desk):
@@ -96,7 +95,7 @@ def test_a_clean_up_that_takes_the_new_files_first_is_noticed(desk):
 def test_files_of_a_promotion_are_named_by_it(desk):
     done = desk.promote("price")
     paths = [one.new[0].filename for one in done.rewritten]
-    assert unnamed(desk.store, [*paths, "date=x/nobody.parquet"]) == {"date=x/nobody.parquet"}
+    assert {file.filename for file in entries(desk.table)[-1].data_files} == {*paths}
 
 
 def test_what_a_promotion_that_failed_has_written_is_garbage(desk):

@@ -15,9 +15,8 @@ from lakebed.storage.store import Reader
 from lakebed.telemetry.events import Level
 from penguin.committer import CommitMade, Committer
 from penguin.delta.table import Log
-from penguin.events.backlog import BacklogSeen, FilesInspected, TableWatched
+from penguin.events.backlog import BacklogSeen
 from penguin.pipeline import InlineCommitter
-from penguin.service import watched
 from penguin.status import explain
 from tests.support.tables import (
     Penguin,
@@ -219,15 +218,3 @@ def test_thousands_of_waiting_files_are_committed_in_a_few_commits(table):
     penguin = Penguin(table, options={"max_files_per_commit": 1200}).drain()
     assert (penguin.run.totals.commits, penguin.run.totals.files) == (3, 3000)
     assert max(event.files for event in penguin.events if isinstance(event, BacklogSeen)) == 1200
-    looked = [event for event in penguin.events if isinstance(event, FilesInspected)]
-    assert (looked[-1].done, looked[-1].files) == (600, 600)
-    assert max(event.done for event in looked) == 1200
-
-
-def test_a_penguin_that_runs_for_good_says_once_what_it_watches(table):
-    table.journal().batch(rows_of(1))
-    penguin = Penguin(table)
-    step = watched(penguin.run)
-    assert [step() for _ in range(3)] == [True, False, False]
-    (told,) = (event for event in penguin.events if isinstance(event, TableWatched))
-    assert told.sentence() == f"{told.table}: watching {told.table_uri} every 10 s"

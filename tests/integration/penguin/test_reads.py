@@ -7,8 +7,6 @@ import pytest
 
 from lakebed.storage.options import StorageOptions
 from lakebed.storage.store import Store
-from penguin.events.backlog import FilesInspected
-from penguin.foreign.search import TELL_EVERY
 from tests.support.foreign import Directory, Visitor
 from tests.support.tables import Penguin, TableDirectory, rows_of
 
@@ -74,14 +72,3 @@ def test_a_footer_is_read_once_however_often_its_file_is_looked_at(tmp_path, aga
         penguin.drain()
     assert reads.count(torn) == 1 + again
     assert len(reads) == len(set(reads)) + again
-
-
-def test_it_is_told_how_far_the_look_into_many_files_is(tmp_path):
-    """A person at a terminal sees a bar, as with many files of blizzard's."""
-    table = Directory(tmp_path / "table")
-    body = (table.root / table.file(1)).read_bytes()
-    for _ in range(TELL_EVERY):
-        (table.root / table.path()).write_bytes(body)
-    penguin = table.penguin().drain()
-    told = [(said.done, said.files) for said in penguin.told(FilesInspected)]
-    assert told == [(TELL_EVERY, TELL_EVERY + 1), (TELL_EVERY + 1, TELL_EVERY + 1)]

@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.listing.lookback import Window
 from lakebed.storage.store import Store
-from penguin.events.backlog import FilesLeftOut, ForeignFilesSearched, LateFilesCommitted
+from penguin.events.backlog import FilesLeftOut, ForeignFilesSearched
 from tests.support.builders import NOON
 from tests.support.foreign import DAY, Directory, date_folder, name_at
 
@@ -146,8 +146,6 @@ def test_uploads_that_finish_out_of_order_between_polls_are_all_committed(table)
     table.file(1, path=lower)
     penguin.drain()
     assert table.ids() == [1, 2]
-    (said,) = penguin.told(LateFilesCommitted)
-    assert (said.files, said.some) == (1, (lower,))
     assert [
         event.sweep for event in penguin.told(ForeignFilesSearched) if event.sweep is not None
     ] == [
@@ -169,7 +167,6 @@ def test_a_file_below_the_late_window_is_found_by_the_next_sweep(table, late_win
     table.hands.at += HOUR
     penguin.drain()
     assert table.ids() == [1, 2]
-    assert len(penguin.told(LateFilesCommitted)) == 1
 
 
 def test_late_data_for_an_older_partition_is_committed(table):

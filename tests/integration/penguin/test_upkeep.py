@@ -20,7 +20,6 @@ from penguin.events.commits import (
     CheckpointFailed,
     CheckpointWritten,
     LogCleanUpFailed,
-    LogKept,
 )
 from tests.support.foreign import Directory
 from tests.support.tables import Penguin, TableDirectory, log_of, rows_of
@@ -188,7 +187,7 @@ def test_where_engines_differ_everything_is_kept_and_that_is_told(table, text):
     penguin = Penguin(table, options=every(1))
     commit(table, penguin, 2)
     assert numbers(table) == list(range(7))
-    (told,) = of_kind(penguin.events, LogKept)
+    (told,) = of_kind(penguin.events, LogCleanUpFailed)
     assert repr(text) in told.sentence()
 
 

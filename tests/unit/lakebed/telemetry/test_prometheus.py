@@ -38,7 +38,7 @@ from penguin.telemetry import METRICS as PENGUIN
 ALL = (*BLIZZARD, *PENGUIN)
 LABELS = {"pipeline", "source", "table", "stage", "code", "outcome", "reason", "kind", "found_by"}
 LABELS |= {"version", "python", "pyspark"}
-BASES = {"Event", "PartEvent", "PipelineEvent", "TableEvent", "EntryRejected"}
+BASES = {"Event", "PartEvent", "PipelineEvent", "TableEvent"}
 EVENTS = (lakebed.telemetry.events, blizzard.events, penguin.events)
 ROOMS = (
     *EVENTS,
