@@ -394,14 +394,12 @@ class JournalEvidence:
     def _taken_out(self) -> Iterator[tuple[Entry, FinishedFile]]:
         """Yield repaired files that are not back. Without any repair this costs one listing."""
         files = [one for one in repaired(self.store) if one.pipeline == self.pipeline]
-        paths = {path for one in files for path in (one.path, one.written) if path is not None}
-        lineage = self.log.follow(paths) if paths else Lineage()
+        lineage = self.log.follow({one.path for one in files}) if files else Lineage()
         for one in files:
             removed, entry = self.log.commit(lineage.removed.get(one.path)), self.entry(one.entry)
-            name = layout.file_name(one.written or one.path)
+            name = layout.file_name(one.path)
             # If a later version removed the file, it had been put back in between.
-            is_back = not lineage.active.keys().isdisjoint((one.path, one.written))
-            is_back |= removed is not None and not removed.is_repair
+            is_back = one.path in lineage.active or (removed is not None and not removed.is_repair)
             file = None if entry is None else data_file_of(entry, name)
             if entry is not None and file is not None and not is_back:
                 yield entry, file

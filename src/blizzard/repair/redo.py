@@ -114,7 +114,7 @@ def plan_redo(
         held = notes(store, pipeline, layout.HELD)
         missing = [meta for meta in held if meta.code == MISSING]
         paths = [meta.filename for meta in missing]
-        paths += [one.written or one.path for one in repaired(store) if one.pipeline == pipeline]
+        paths += [one.path for one in repaired(store) if one.pipeline == pipeline]
         wanted = RedoRequest(files=frozenset(map(layout.file_name, paths)))
     history = read_ledger(store, pipeline)
     committed = None if history.receipt is None else history.receipt.sequence

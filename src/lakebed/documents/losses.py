@@ -41,11 +41,6 @@ class TakenOut:
     pipeline: str
     entry: int
     """The journal entry that names it and its source files."""
-    written: str | None = None
-    """The file that the entry names instead, if another program moved its rows into this one, as
-    OPTIMIZE does."""
-    whole: bool = True
-    """Whether none of its rows can be in other files by that program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

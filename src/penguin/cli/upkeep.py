@@ -1,6 +1,5 @@
 """`penguin vacuum` and `penguin fsck`: files that no version needs, and files that are missing."""
 
-from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Annotated
@@ -199,7 +198,7 @@ def damaged_document(one: Damaged, uri: str) -> dict[str, object]:
     return {
         **picked(one, "path trouble bytes=action.size bytes_found=found"),
         "partition": dict(one.action.partition_values),
-        "version": one.added,
+        "version": one.action.version,
         **picked(one.origin, "pipeline entry kind rows"),
         "sources": one.origin.sources if one.origin else (),
         "remedy": _remedy(one, uri),
@@ -213,17 +212,13 @@ def _remedy(one: Damaged, uri: str) -> str:
         return f"{RESTORE}{older}; if that is not possible, move it away and run penguin fsck again"
     if one.trouble != "missing":
         return f"{RESTORE}{older}"
-    if origin is None:
-        return (
-            f"{RESTORE}{older}; if that is not possible, penguin fsck --repair --rows-lost, and "
-            "write its rows again from their origin"
-        )
-    if not origin.sources:
+    if origin is not None and not origin.sources:
         return f"{RESTORE}{older}; its rows cannot be read again"
-    if origin.why_lost is not None:
+    if origin is None or origin.why_lost is not None:
+        why = "no journal entry names it" if origin is None else origin.why_lost
         return (
             f"{RESTORE}{older}; penguin fsck --repair takes it out only with --rows-lost, since "
-            f"blizzard redo cannot read its rows again ({origin.why_lost})"
+            f"blizzard redo cannot read its rows again ({why})"
         )
     unit = " --with-unit" if origin.others else ""
     again = "" if one.action.deletion_vector is None else " --rows-back"
@@ -254,10 +249,6 @@ def _fsck_text(
         if one.path not in taken_out:
             yield f"    {_remedy(one, table.table_uri)}"
     yield from more(len(damaged) - FEW)
-    if len(damaged) > FEW:
-        by_partition = Counter(map(_partition, damaged))
-        for partition, count in sorted(by_partition.items())[:FEW]:
-            yield f"  {partition}: {plural(count, 'file')}"
     if repair and (left := len(damaged) - len(checked.missing)):
         files = plural(left, "file stays", "files stay")
         yield f"  {files} in the log: --repair takes out only missing files"
@@ -283,8 +274,11 @@ def _repair_lines(found: Repaired, planned: bool) -> Iterator[str]:
             file, of = typable(key), f" -p {pipeline}" if pipeline else ""
             yield Verbatim(f"    blizzard retract {file} --replace {file} --yes{of}")
         yield "  rows of them that were erased come back with it: erase them again"
-    if count := sum(not one.rewritten and one.origin is None for one in found.lost):
-        yield f"  rows of {plural(count, 'file')} of other programs are lost with that"
+    if count := sum(one.origin is None for one in found.lost):
+        yield (
+            f"  rows of {plural(count, 'file')} that other programs wrote are lost with that; "
+            "blizzard files --state removed names source files with rows in them"
+        )
 
 
 def _damaged_lines(one: Damaged) -> Iterator[str]:
@@ -293,7 +287,8 @@ def _damaged_lines(one: Damaged) -> Iterator[str]:
         "size_differs": f"{one.found} bytes instead of {one.action.size}",
         "vector_missing": "its deletion vector is missing",
     }[str(one.trouble)]
-    added = "" if one.added is None else f", added by version {one.added}"
+    at = one.action.version
+    added = "" if at is None else f", added by version {at}"
     yield f"  {one.path}: {trouble}{added}"
     if (origin := one.origin) is not None:
         rows = plural(origin.rows, "row")
@@ -301,8 +296,3 @@ def _damaged_lines(one: Damaged) -> Iterator[str]:
         sources = "from:" if origin.sources else "source files unknown"
         yield f"    {rows} of pipeline {origin.pipeline}, {entry}, {sources}"
         yield from first(origin.sources, indent="      ")
-
-
-def _partition(one: Damaged) -> str:
-    values = one.action.partition_values
-    return "/".join(f"{name}={value}" for name, value in values) or "no partition"

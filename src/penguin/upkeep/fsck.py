@@ -5,17 +5,16 @@ and so is the log: a file that came or went meanwhile is not missing.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from lakebed import layout
-from lakebed.deltalog.actions import FileAction, FileKey
+from lakebed.deltalog.actions import FileAction
 from lakebed.deltalog.file_names import is_elsewhere
-from lakebed.deltalog.segment import LogSegment, fetch_actions, read_versions, whole_segment
+from lakebed.deltalog.segment import LogSegment, read_versions, whole_segment
 from lakebed.deltalog.snapshot import active_files
 from lakebed.documents.entry import Entry, Kind
-from lakebed.documents.losses import TakenOut
 from lakebed.storage.objects import ahead
 from lakebed.storage.store import Reader
 from penguin.backlog.journals import all_journals
@@ -36,46 +35,8 @@ def _may_hold_data(folder: str) -> bool:
     return "/" in folder or may_be_entered(folder)
 
 
-def rewritten_into(store: Reader, path: str, added: int | None) -> dict[str, bool]:
-    """Return blizzard's files with rows in a file, and whether all of their rows must be in it.
-
-    A version that adds files and removes others of the same partition moved rows from these to
-    those; it does not say from which to which. Repeated rewrites are followed back, as far as the
-    log has the versions.
-    """
-    if added is None or layout.file_id(path) is not None:
-        return {}
-    found: dict[str, bool] = {}
-    sought = {path: True}
-    for actions in fetch_actions(store, range(added, max(added - MOST_BACK, -1), -1)):
-        if actions is None:
-            break  # Older versions were cleaned up.
-        new = actions.adds
-        for one in new:
-            if one.path not in sought:
-                continue
-            whole = sought.pop(one.path) and not any(
-                other is not one and _may_share(one, other) for other in new
-            )
-            for gone in actions.removes:
-                if gone.path != one.path and _may_share(one, gone):
-                    into = sought if layout.file_id(gone.path) is None else found
-                    into[gone.path] = whole
-        if not sought:
-            break
-    return found
-
-
-def _may_share(one: FileAction, other: FileAction) -> bool:
-    """Whether rows may have moved between two files; a removal may have no partition."""
-    values = one.partition_values, other.partition_values
-    return not all(values) or sorted(values[0]) == sorted(values[1])
-
-
 MOST_HEADS = 1000
 """The most files checked one by one; for more, the folders are listed again."""
-MOST_BACK = 1000
-"""The most versions read back to find which one added a file."""
 
 
 class FsckFault(StrEnum):
@@ -87,7 +48,7 @@ class FsckFault(StrEnum):
     """Its deletion vector is gone, so which rows are deleted is unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class FileOrigin:
     """The origin of a data file, from a journal."""
 
@@ -95,40 +56,15 @@ class FileOrigin:
     entry: int
     kind: Kind
     """The kind of that entry: `blizzard redo` reads only batches again."""
-    journal: str
-    unit: str
     sources: tuple[str, ...]
     """The source files with rows in it."""
     rows: int
     others: tuple[str, ...]
     """The other files of its work unit; they stand or fall together."""
-    read: tuple[str, ...] = ()
-    """What its work unit read: the source files, and the quarantine files of their bad lines."""
-    dealt_with: int | None = None
-    """The first later entry that dealt with any of `read`: it read, retracted or replayed it."""
-    part_read: tuple[str, ...] = ()
-    """Source files of its work unit that were read over several batches: no such read can be
-    repeated alone."""
-    replaced: bool = False
+    replaced: bool
     """Whether another journal replaced its journal: `blizzard redo` uses only the current one."""
-
-    @property
-    def why_lost(self) -> str | None:
-        """Say why `blizzard redo` cannot read its rows again; None if it can."""
-        entry = f"entry {self.entry} of {self.pipeline}"
-        if self.kind != "batch":
-            return f"{self.kind}, {entry}: not written by a batch"
-        if self.replaced:
-            return f"{entry}: another journal has replaced that one"
-        if self.part_read:
-            more = f" and {len(self.part_read) - 1} more" if len(self.part_read) > 1 else ""
-            return f"{entry}: {self.part_read[0]}{more} was read over several batches"
-        if self.dealt_with is not None:
-            return (
-                f"{entry}: entry {self.dealt_with} has read or retracted source files of it since, "
-                "or replayed or discarded bad lines of them"
-            )
-        return None
+    why_lost: str | None
+    """Why `blizzard redo` cannot read its rows again; None if it can."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,12 +75,8 @@ class Damaged:
     action: FileAction
     found: int | None = None
     """The size of the object; None without one."""
-    added: int | None = None
-    """The version that added it; None if unknown."""
     origin: FileOrigin | None = None
     """None if no entry names it: another program wrote it, or rewrote blizzard's files."""
-    rewritten: tuple[TakenOut, ...] = ()
-    """Blizzard's files whose rows another program moved into it, as far as known."""
 
     @property
     def path(self) -> str:
@@ -184,7 +116,6 @@ def check(store: Reader) -> Checked:
     if damaged:
         damaged = _still_active(store, tail, damaged)
         _count_rows(store, tail, damaged)
-        _find_versions(store, tail, damaged)
         _find_origins(store, damaged)
     return Checked(
         version=tail.version,
@@ -237,73 +168,51 @@ def _count_rows(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> None
             uncounted[action.key].action = action
 
 
-def _find_versions(store: Reader, tail: LogSegment, damaged: list[Damaged]) -> None:
-    """Find the version that added each file, within MOST_BACK versions."""
-    unknown = {file.action.key for file in damaged if file.action.version is None}
-    found: dict[FileKey, int] = {}
-    back = range(tail.first - 1, max(tail.first - 1 - MOST_BACK, -1), -1) if unknown else ()
-    for actions in fetch_actions(store, back):
-        if actions is None or len(found) == len(unknown):
-            break
-        for action in actions.adds:
-            if action.key in unknown:
-                found.setdefault(action.key, actions.version)
-    for file in damaged:
-        added = file.action.version
-        file.added = found.get(file.action.key) if added is None else added
-
-
 def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
     """Find the origin of each file in the entries of all pipelines."""
-    earlier = {one.path: rewritten_into(store, one.path, one.added) for one in damaged}
-    wanted = {path for path in earlier if layout.file_id(path) is not None}
-    wanted |= {path for each in earlier.values() for path in each}
+    wanted = {one.path for one in damaged if layout.file_id(one.path) is not None}
     found: dict[str, FileOrigin] = {}
-    readers: dict[tuple[str, str], set[str]] = defaultdict(set)
-    """The files by journal and by what their work units read, until a later entry deals with it."""
+    readers: dict[tuple[str, str], list[FileOrigin]] = defaultdict(list)
+    """By journal and what a work unit read: its files, until a later entry deals with that."""
     for entry, replaced in _entries(store) if wanted else ():
         for name in _dealt_with(entry):
-            for path in readers.pop((entry.journal, name), ()):
-                if found[path].dealt_with is None:
-                    found[path] = replace(found[path], dealt_with=entry.sequence)
-        new: dict[str, FileOrigin] = {
-            file.filename: FileOrigin(
+            for origin in readers.pop((entry.journal, name), ()):
+                origin.why_lost = origin.why_lost or (
+                    f"entry {origin.entry} of {origin.pipeline}: entry {entry.sequence} has read "
+                    "or retracted source files of it since, or replayed or discarded bad lines of "
+                    "them"
+                )
+        written = [file for file in entry.data_files if file.filename in wanted]
+        for file in written:
+            unit = [other.filename for other in entry.data_files if other.unit == file.unit]
+            origin = found[file.filename] = FileOrigin(
                 pipeline=entry.pipeline,
                 entry=entry.sequence,
                 kind=entry.kind,
-                journal=entry.journal,
-                unit=file.unit,
                 sources=file.source_files,
                 rows=file.record_count,
-                others=tuple(
-                    other.filename
-                    for other in entry.data_files
-                    if other.unit == file.unit and other is not file
-                ),
-                read=tuple(_read(entry, file.unit)),
-                part_read=tuple(_part_read(entry, file.unit)),
+                others=tuple(name for name in unit if name != file.filename),
                 replaced=replaced,
+                why_lost=_why_lost(entry, file.unit, replaced=replaced),
             )
-            for file in entry.data_files
-            if file.filename in wanted
-        }
-        found |= new
-        for path, written in new.items():
-            for name in written.read:
-                readers[entry.journal, name].add(path)
+            for name in _read(entry, file.unit):
+                readers[entry.journal, name].append(origin)
     for one in damaged:
         one.origin = found.get(one.path)
-        one.rewritten = tuple(
-            TakenOut(
-                path=one.path,
-                pipeline=origin.pipeline,
-                entry=origin.entry,
-                written=path,
-                whole=whole,
-            )
-            for path, whole in sorted(earlier[one.path].items())
-            if (origin := found.get(path)) is not None
-        )
+
+
+def _why_lost(entry: Entry, unit: str, *, replaced: bool) -> str | None:
+    """Return why `blizzard redo` cannot repeat a work unit, whatever came later."""
+    name = f"entry {entry.sequence} of {entry.pipeline}"
+    if entry.kind != "batch":
+        return f"{entry.kind}, {name}: not written by a batch"
+    if replaced:
+        return f"{name}: another journal has replaced that one"
+    for record in entry.readings:
+        in_part = record.skipped or not record.complete
+        if record.unit == unit and record.failure is None and in_part:
+            return f"{name}: {record.key} was read over several batches"
+    return None
 
 
 def _read(entry: Entry, unit: str) -> Iterator[str]:
@@ -319,15 +228,6 @@ def _dealt_with(entry: Entry) -> Iterator[str]:
     """
     yield from (record.key for record in entry.sources if record.failure is None)
     yield from (one.old for one in entry.resolved)
-
-
-def _part_read(entry: Entry, unit: str) -> Iterable[str]:
-    return (
-        record.key
-        for record in entry.readings
-        if record.unit == unit and record.failure is None
-        if record.skipped or not record.complete
-    )
 
 
 def _entries(store: Reader) -> Iterator[tuple[Entry, bool]]:

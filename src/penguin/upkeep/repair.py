@@ -199,10 +199,7 @@ def _record(store: Store, planned: Repaired, version: int, at: datetime) -> None
         if file.origin is not None
         for path in (file.path, *_others(file))
     }
-    rewritten = (each for file in planned.checked.missing for each in file.rewritten)
-    named = (files[file.path] for file in planned.files if file.path in files)
-    taken = (*named, *rewritten)
-    if taken:
+    if taken := tuple(files[file.path] for file in planned.files if file.path in files):
         document = Repair(version=version, files=taken, created=at.isoformat())
         store.replace(repaired(version), encode_document(document))
 
@@ -232,13 +229,10 @@ def refuse_unknown(lost: list[Damaged], table: str) -> None:
     """Raise if nothing would record which rows are lost with a missing file. Pure."""
     for one in lost:
         if one.origin is not None and not one.origin.sources:
-            before = "a version before it"
-            if one.added is not None:
-                before = f"version {one.added - 1}"
             raise RepairRefused(
                 f"no entry says which source files the rows of {one.path} came from, so taking it "
-                f"out would lose rows that nothing names; {PUT_BACK}, or restore the table to "
-                f"{before}",
+                f"out would lose rows that nothing names; {PUT_BACK}, or restore the table to a "
+                "version before it",
                 table=table,
             )
 

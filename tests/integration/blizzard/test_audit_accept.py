@@ -222,7 +222,7 @@ def test_a_missing_file_of_another_program_is_taken_out_only_by_order(
     assert (refused.exit_code, "no entry names it" in refused.output) == (1, True)
     assert DeltaTable(str(table)).version() == version
     done = fsck("--repair", "--rows-lost", "--yes")
-    assert "rows of 2 files of other programs are lost with that" in done.stdout
+    assert "rows of 2 files that other programs wrote are lost with that" in done.stdout
     (loss,) = assert_balanced(table).accepted
     rows = 5 if optimized else 3
     assert (loss.rows, loss.version) == (rows, version + 1)
