@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from lakebed.deltalog.actions import CommitInfo, FileAction, LogActions
+from lakebed.deltalog.actions import FileAction, LogActions
 from lakebed.deltalog.segment import fetch_actions
+from lakebed.deltalog.versions import commit_of
 from lakebed.errors import LakeError, Whose
-from lakebed.journal import JournalReader
 from lakebed.layout import TablePath
 from lakebed.storage.store import Reader
 from penguin.model.commit import Add
@@ -74,7 +74,7 @@ def _restore(store: Reader, restore: LogActions, back: set[str]) -> Restore:
             changed -= {path for path in changed if adds.pop(path, None) is not None}
         if changed:
             raise NothingToReplay(
-                f"version {version}, {_named(store, actions.info)}, changed rows that were in the "
+                f"{commit_of(actions).words} changed rows that were in the "
                 "table: what the RESTORE removed cannot be put back as it was; if the RESTORE is "
                 f"to be undone, restore the table to version {restored_by - 1}, the one before "
                 "it, and run penguin replay for what was committed since",
@@ -109,31 +109,6 @@ def _read(store: Reader, numbers: range) -> Iterator[LogActions]:
                 table=store.uri,
             )
         yield actions
-
-
-def _named(store: Reader, info: CommitInfo) -> str:
-    """Describe a version: entries by their kind, all else by its operation."""
-    named: list[str] = []
-    for pipeline, part in info.entries:
-        match part:
-            case {"journal": str(journal), "first": int(first), "last": int(last)}:
-                named += _changing(store, pipeline, journal, range(first, last + 1))
-    if named:
-        return " and ".join(named)
-    step = info.note.get("step")
-    return f"penguin {step}" if step else str(info.operation)
-
-
-def _changing(store: Reader, pipeline: str, journal: str, numbers: range) -> Iterator[str]:
-    """Name the entries of a commit that changed existing rows; batches only add."""
-    reader = JournalReader(store, pipeline)
-    for number in numbers:
-        try:
-            entry = reader.entry(number)
-        except LakeError:
-            continue  # The refusal matters more than its wording.
-        if entry is not None and entry.journal == journal and entry.replaces:
-            yield f"{entry.kind} (entry {number} of pipeline {pipeline})"
 
 
 def _added(file: FileAction, version: int) -> Add:
