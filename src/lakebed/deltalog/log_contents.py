@@ -4,15 +4,14 @@ A checkpoint drops a removal that is older than the table's retention of deleted
 without a time at once. So a file that it does not list may still have been removed. It was not if
 every version since it was written is there: an older file counts as forgotten.
 
-Intervals are parsed as Spark's Delta parses them. Engines differ, and some use the default for what
-they cannot parse, so every decision that depends on an interval uses this parser.
+Engines differ in the intervals that they understand, and some use the default for any other, so
+every decision that depends on an interval uses the parser of this module.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 from lakebed import layout
 from lakebed.deltalog.actions import LogActions, moment
@@ -29,15 +28,8 @@ MICROSECONDS = {
     "week": 604_800_000_000,
 }
 """Delta rejects months and years, whose lengths vary."""
-PREFIX = "interval "
-BLANK = "".join(map(chr, range(0x21)))
-"""The characters that Java trims, control characters included."""
-SPACE = r"[ \t-\r\x1c-\x1f]"
-PART = re.compile(
-    rf"(?P<sign>[+-]?){SPACE}*(?P<number>\d{{1,18}}\.?\d{{0,9}}|\.\d{{1,9}})"
-    rf"{SPACE}+(?P<unit>{'|'.join(MICROSECONDS)})s?(?:{SPACE}+|$)",
-    re.ASCII,
-)
+PART = re.compile(rf"(\d{{1,18}})\s+({'|'.join(MICROSECONDS)})s?(?:\s+|$)", re.ASCII)
+INTERVAL = re.compile(rf"(?:interval \s*)?(?:{PART.pattern})+", re.ASCII)
 FOR_EVER = timedelta(days=365_000)
 """The cap of an interval: a time that long ago is still representable."""
 RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
@@ -59,23 +51,14 @@ def retention(configuration: Mapping[str, str]) -> timedelta:
 
 
 def parse_interval(text: str) -> timedelta | None:
-    """Parse an interval; None if Delta rejects it, or it is negative.
+    """Parse an interval; None if it is not understood.
 
-    `interval 30 days`, `30 days`, `INTERVAL 1 week 2 days`, `1 day -12 hours`, `1.5 seconds`.
+    `interval 30 days`, `30 days`, `INTERVAL 1 week 2 days`. Spark reads signs and fractions, too.
     """
-    rest = text.strip(BLANK).lower()
-    if rest.startswith(PREFIX):
-        rest = rest.removeprefix(PREFIX).lstrip(BLANK)
-    total = at = 0
-    while part := PART.match(rest, at):
-        number, unit = part["number"], part["unit"]
-        if "." in number and unit != "second":
-            return None
-        length = int(Decimal(number) * MICROSECONDS[unit])
-        total += -length if part["sign"] == "-" else length
-        at = part.end()
-    if at == 0 or at < len(rest) or total < 0:
+    plain = text.strip().lower()
+    if not INTERVAL.fullmatch(plain):
         return None
+    total = sum(int(number) * MICROSECONDS[unit] for number, unit in PART.findall(plain))
     return timedelta(microseconds=min(total, FOR_EVER // timedelta(microseconds=1)))
 
 
