@@ -25,11 +25,9 @@ from penguin.held import releasable
 from penguin.model.backlog import ForeignFile, LeftOut, PipelineBacklog, WaitingEntry
 from penguin.model.commit import (
     Add,
-    Changes,
     CommitPlan,
     CommitProposal,
     EntryRefused,
-    Evolves,
     ForeignAdds,
     Releasable,
 )
@@ -43,7 +41,7 @@ from penguin.plan.commit import (
     plan_commit,
     without,
 )
-from penguin.plan.evolution import created_as, decide_on, replacement
+from penguin.plan.evolution import created_as, decide_on
 from penguin.plan.stats import delta_statistics
 
 
@@ -72,7 +70,7 @@ def propose(
     )
     retried = _releasable(store, view, view.held if retry is None else retry)
     planned = draft_commit(settings, facts, view.backlogs, store, retried, questions=questions)
-    joined = join_others(settings, facts, planned.commit, view.others, store, questions.unused)
+    joined = join_others(settings, facts, planned.commit, view.others, store)
     return replace(
         planned,
         commit=joined.commit,
@@ -134,7 +132,6 @@ def join_others(
     commit: CommitPlan | None,
     others: ForeignFiles,
     store: Reader,
-    unused: Callable[[], bool],
 ) -> CommitProposal:
     """Add foreign files that are still unchanged to a commit.
 
@@ -145,7 +142,6 @@ def join_others(
     there, gone = recheck(store, others)
     draft = _ForeignDraft(
         settings=settings,
-        unused=unused,
         plan=commit or empty_plan(table),
         has_table=commit is not None or table is not None,
     )
@@ -186,34 +182,16 @@ class _ForeignDraft(CommitDraft):
             self.left_out.append(rules.name_taken(one.found, twin.found.path))
             return
         try:
-            self._take(one, Evolves(self.plan.after, Changes()) if self.has_table else None)
+            self._take(one)
         except _Unfit as reason:
-            try:
-                self._take_first(one)
-            except _Unfit:
-                self.left_out.append(rules.leave_out(one.found, reason.code, str(reason)))
+            self.left_out.append(rules.leave_out(one.found, reason.code, str(reason)))
 
-    def _take_first(self, one: ForeignFile) -> None:
-        """Add a file that the table refuses, if a table without rows can take its schema."""
-        if not self.has_table or self.plan.adds:
-            raise _Unfit("the table has rows, or is yet to be created")
-        made = self._new_table(one)
-        columns = made.partition_columns
-        found = replacement(
-            self.plan.after, made.schema, columns, self.settings, self.unused, floats=False
-        )
-        if found is None:
-            raise _Unfit("the schema of the table may not be replaced")
-        self._take(one, found)
-        self.plan.replaces = True
-
-    def _take(self, one: ForeignFile, start: Evolves | None) -> None:
-        """Add a file to the table as it is, or as `start` makes it."""
+    def _take(self, one: ForeignFile) -> None:
         unreadable = why_unreadable(one.found.path)
         if unreadable is not None:
             raise _Unfit(f"{unreadable}; give it another name, with %3A or %2A in a folder's")
         table = self.plan.table if self.has_table else self._new_table(one)
-        after = start.table if start is not None else table
+        after = self.plan.after if self.has_table else table
         apart = after.partition_columns
         seen = rules.as_the_table_sees_it(one.schema, one.statistics, after.schema, apart)
         decision = decide_on(after, seen, apart, self.settings, floats=False)
@@ -226,8 +204,6 @@ class _ForeignDraft(CommitDraft):
         except ValueError as reason:
             raise _Unfit(str(reason)) from None
         file = one.finished(values)
-        if start is not None:
-            self.evolve(table, start)
         self.evolve(table, decision)
         stats = delta_statistics(file, written=seen, table=after)
         self.plan.adds[file.filename] = Add.of(file, stats, names_in_log(after))

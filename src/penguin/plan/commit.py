@@ -83,7 +83,6 @@ def plan_commit(
     """
     draft = _EntryDraft(
         settings=settings,
-        unused=questions.unused,
         plan=empty_plan(table),
         has_table=table is not None,
         questions=questions,
@@ -128,8 +127,6 @@ class CommitDraft:
     """A commit that is being planned."""
 
     settings: TableSettings
-    unused: Callable[[], bool]
-    """Whether no row was ever written to the table: then its first files define it."""
     plan: CommitPlan
     has_table: bool
     """Whether the table exists, or the plan creates it."""
@@ -294,7 +291,7 @@ class _EntryDraft(CommitDraft):
             is_better = not isinstance(self._decide(made, entry), EntryRefused)
             return Evolves(made, Changes()) if is_better else None
         schema, apart = entry.table_schema, entry.partition_columns
-        return replacement(after, schema, apart, self.settings, self.unused)
+        return replacement(after, schema, apart, self.settings, self.questions.unused)
 
     def release(self, held: Releasable, *, asked: bool) -> None:
         """Add the held files of a unit, if the table can hold them now and none is missing.

@@ -64,36 +64,6 @@ def decide(
     return EntryRefused(against) if against else Evolves(after, walk.changes())
 
 
-def replaced(
-    table: TableFacts, schema: DeltaSchema, partition_columns: tuple[str, ...]
-) -> Evolves | None:
-    """Return the table with another schema, if it never had a row, so that none is lost.
-
-    None if a change of the schema alone is not enough: some types need table features.
-    """
-    against = (
-        reasons_against_type(one["type"], one["name"], table.features) for one in schema["fields"]
-    )
-    if why_no_table(schema) is not None or any(True for reasons in against for _ in reasons):
-        return None
-    if maps_columns(table.configuration) or not table.features.isdisjoint(ASK_FOR_MORE):
-        return None
-    before, now = by_name(table.schema), by_name(schema)
-    after = replace(
-        table,
-        schema=schema,
-        partition_columns=partition_columns,
-        configuration=_remembering(table, {}),
-    )
-    return Evolves(
-        after,
-        Changes(
-            added=tuple(name for name in now if now[name] != before.get(name)),
-            dropped=tuple(name for name in before if before[name] != now.get(name)),
-        ),
-    )
-
-
 def _partition_reasons(table: tuple[str, ...], entry: tuple[str, ...]) -> Iterator[str]:
     if table != entry:
         yield (
@@ -330,18 +300,36 @@ def replacement(
     partition_columns: tuple[str, ...],
     settings: TableSettings,
     unused: Callable[[], bool],
-    *,
-    floats: bool = True,
 ) -> Evolves | None:
-    """Return what an unused table becomes for its first files; None if it may not be replaced."""
-    found = replaced(table, schema, partition_columns)
-    if found is None or not unused():
+    """Return what a table that never had a row becomes for its first files; None if it may not be.
+
+    A change of the schema alone must be enough: some types need table features.
+    """
+    against = (
+        reasons_against_type(one["type"], one["name"], table.features) for one in schema["fields"]
+    )
+    if why_no_table(schema) is not None or any(True for reasons in against for _ in reasons):
         return None
-    name = stats.SKIPPING_PROPERTY
-    bounded = stats.ListedColumns(settings.skipping, floats).of(schema, partition_columns)
+    if maps_columns(table.configuration) or not table.features.isdisjoint(ASK_FOR_MORE):
+        return None
+    if not unused():
+        return None
+    before, now, name = by_name(table.schema), by_name(schema), stats.SKIPPING_PROPERTY
+    bounded = stats.ListedColumns(settings.skipping).of(schema, partition_columns)
     listed = {name: settings.properties.get(name, stats.format_columns(bounded))}
-    after = replace(found.table, configuration={**found.table.configuration, **listed})
-    return replace(found, table=after)
+    after = replace(
+        table,
+        schema=schema,
+        partition_columns=partition_columns,
+        configuration={**_remembering(table, {}), **listed},
+    )
+    return Evolves(
+        after,
+        Changes(
+            added=tuple(name for name in now if now[name] != before.get(name)),
+            dropped=tuple(name for name in before if before[name] != now.get(name)),
+        ),
+    )
 
 
 def decide_on(

@@ -168,19 +168,6 @@ def test_rows_that_somebody_writes_meanwhile_are_kept_readable(table):
     assert len(penguin.held) == 1
 
 
-def test_the_first_file_of_another_program_is_taken_too(others):
-    """HOLES W43: blizzard left a table without rows, and goes no further."""
-    others.file(1, folder="region=eu")
-    visitor = others.penguin().drain()
-    assert visitor.told(FilesLeftOut) == []
-    assert others.rows() == [{"id": 1, "region": "eu"}]
-    bad = others.file(folder="region=eu", data=pa.table({"id": ["text"]}))
-    (left,) = others.penguin().drain().told(FilesLeftOut)
-    assert left.paths == (bad,)
-    assert left.code == "schema_refused"
-    assert others.rows() == [{"id": 1, "region": "eu"}]
-
-
 def test_a_type_that_needs_more_than_a_schema_is_not_put_into_a_table_that_is_there(others):
     others.file(folder="", data=pa.table({"at": pa.array([0], pa.timestamp("us"))}))
     (left,) = others.penguin().drain().told(FilesLeftOut)
