@@ -182,13 +182,6 @@ class Evolution(StrEnum):
     OVERWRITE = "overwrite"
 
 
-class SkippingColumns(StrEnum):
-    """The columns that get bounds by which readers skip files."""
-
-    ALL = "all"
-    CAREFUL = "careful"
-
-
 class DiscoverBy(StrEnum):
     """How new files are found; AUTO follows the table directory's hand-off."""
 

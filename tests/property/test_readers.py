@@ -7,12 +7,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.types import FieldType, SkippingColumns
+from lakebed.types import FieldType
 from penguin.plan.stats import SKIPPING_PROPERTY
 from tests.support.readers import SIGNS, Filtered, value_at
 from tests.support.tables import Penguin, Row, TableDirectory
@@ -124,17 +123,16 @@ class Made:
         root: Path,
         files: list[tuple[str | None, list[Row]]],
         *grows: Schema,
-        skipping: SkippingColumns = SkippingColumns.ALL,
     ) -> None:
         self.table = TableDirectory(root)
-        self.grows, self.all_skip = grows, skipping is SkippingColumns.ALL
+        self.grows = grows
         self.rows: list[Row] = []
         self.files: dict[str, list[Row]] = {}
         journal = self.table.journal(schema=grows[0], partitions=("part",))
         for number, schema in enumerate(grows):
             journal.schema = schema
             self._write(journal, files[number :: len(grows)])
-            assert Penguin(self.table, {"skipping": skipping}).drain().codes == {}
+            assert Penguin(self.table).drain().codes == {}
         user = _names(_user(grows[-1]).fields)
         known = _names(grows[-1].fields)
         self.paths = [
@@ -170,9 +168,9 @@ class Made:
         for name in path[1:]:
             kind = kind.field(name).type
         # Both readers err here, also in tables of their own libraries: docs/penguin.md.
-        polars = not (path[0] == "user" and self.all_skip and TAGS in _user(self.grows[-1]).fields)
+        polars = not (path[0] == "user" and TAGS in _user(self.grows[-1]).fields)
         came_late = path[0] in LATER and path[0] not in _names(self.grows[0].fields)
-        nulls = not (came_late and self.all_skip)
+        nulls = not came_late
         return Filtered(self.table.root, self.rows, path, kind, polars, nulls)
 
 
@@ -232,11 +230,11 @@ def _as_read(name: str, bound: Any) -> Any:
 
 
 @FEW
-@given(FILES, st.sampled_from(GROWN), st.sampled_from(SkippingColumns), st.data())
-def test_every_reader_finds_every_row_under_every_filter(files, grows, skipping, data):
+@given(FILES, st.sampled_from(GROWN), st.data())
+def test_every_reader_finds_every_row_under_every_filter(files, grows, data):
     """W13: deltalake's scan, polars, pyarrow, and DuckDB over it."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Made(Path(folder) / "table", files, *grows, skipping=skipping)
+        made = Made(Path(folder) / "table", files, *grows)
         for path in made.paths:
             held = [one for one in (value_at(row, path) for row in made.rows) if one is not None]
             drawn = st.sampled_from(held) | VALUES[path] if held else VALUES[path]
@@ -246,20 +244,15 @@ def test_every_reader_finds_every_row_under_every_filter(files, grows, skipping,
             made.by(path).check_nulls()
 
 
-@pytest.mark.parametrize("skipping", SkippingColumns)
-def test_the_list_of_bounded_fields_follows_a_struct(tmp_path, skipping):
+def test_the_list_of_bounded_fields_follows_a_struct(tmp_path):
     """W13: polars fails on a struct of which a part has statistics."""
     rows: Row = {"user": {"id": 1}, "tiny": 1}
     first, late, tags = (schema_with(*FIRST, *more) for more in ((), (LATE,), (LATE, TAGS)))
     listed = []
     for number, grows in enumerate([[first], [first, late], [first, late, tags]]):
         files: list[tuple[str | None, list[Row]]] = [("p", [rows])] * 3
-        made = Made(tmp_path / str(number), files, *grows, skipping=skipping)
+        made = Made(tmp_path / str(number), files, *grows)
         listed.append(made.table.delta().metadata().configuration[SKIPPING_PROPERTY])
     inside = "user.id,user.price,user.ratio,user.deep.at,user.deep.text"
-    careful = skipping is SkippingColumns.CAREFUL
-    assert listed == [
-        f"id,{inside},tiny,sum,local",
-        f"id,{inside},user.late,tiny,sum,local",
-        "id,tiny,sum,local" if careful else f"id,{inside},user.late,tiny,sum,local",
-    ]
+    grown = f"id,{inside},tiny,sum,local,user.late"
+    assert listed == [f"id,{inside},tiny,sum,local", grown, grown]

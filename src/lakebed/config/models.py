@@ -33,7 +33,6 @@ from lakebed.types import (
     OnBadRecord,
     OnChange,
     ParquetCodec,
-    SkippingColumns,
     SourceFormat,
 )
 from lakebed.units import mebibytes
@@ -299,7 +298,6 @@ class TableSection(Discovering):
     max_files_per_commit: Count = 10_000
     file_pattern: Text | None = None
     table_properties: dict[str, str] = {}
-    skipping_columns: SkippingColumns = SkippingColumns.ALL
     catalog: Catalog | None = None
 
 

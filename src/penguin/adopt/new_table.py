@@ -145,8 +145,7 @@ def _few_bounds(facts: TableFacts, settings: TableSettings) -> TableFacts:
     if stats.SKIPPING_PROPERTY in settings.properties:
         return facts
     listed: dict[str, list[tuple[str, ...]]] = {}
-    columns = stats.ListedColumns(settings.skipping, floats=False)
-    for path in columns.of(facts.schema, facts.partition_columns):
+    for path in stats.bounded_columns(facts.schema, facts.partition_columns, floats=False):
         listed.setdefault(path[0], []).append(path)
     kept: list[tuple[str, ...]] = []
     for paths in listed.values():

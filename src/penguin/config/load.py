@@ -174,7 +174,6 @@ def _settings(document: Document, name: str, table: TableSection) -> TableSettin
         partition_columns=None if template is None else Template.parse(template).keys,
         partition_template=template,
         properties=dict(table.table_properties),
-        skipping=table.skipping_columns,
         partition_filter=lookback,
         sweep_horizon=horizon,
         catalog=_catalog_settings(document, name, table),

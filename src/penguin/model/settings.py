@@ -7,7 +7,7 @@ from lakebed.errors import LakeError, ObjectMissing, Whose
 from lakebed.listing.lookback import Window
 from lakebed.storage.options import StorageOptions
 from lakebed.telemetry.settings import ProgramSettings
-from lakebed.types import CatalogType, DiscoverBy, Evolution, SkippingColumns
+from lakebed.types import CatalogType, DiscoverBy, Evolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +54,6 @@ class TableSettings:
     """The `prefix_template` of `partition_by`, which gives a new table's column types."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Delta table properties."""
-    skipping: SkippingColumns = SkippingColumns.ALL
-    """Which columns get bounds that readers skip files by."""
     partition_filter: Window | None = None
     """The folders of a first listing; None for all."""
     late_window: float = 3600.0

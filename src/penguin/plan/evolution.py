@@ -279,8 +279,8 @@ def created_as(
     *,
     floats: bool = True,
 ) -> TableFacts:
-    """Return what a table with these columns is created as; `floats` as in `ListedColumns`."""
-    bounded = stats.ListedColumns(settings.skipping, floats).of(schema, partition_columns)
+    """Return what a table with these columns is created as; `floats` as in `bounded_columns`."""
+    bounded = stats.bounded_columns(schema, partition_columns, floats=floats)
     return TableFacts(
         version=None,
         schema=schema,
@@ -315,7 +315,7 @@ def replacement(
     if not unused():
         return None
     before, now, name = by_name(table.schema), by_name(schema), stats.SKIPPING_PROPERTY
-    bounded = stats.ListedColumns(settings.skipping).of(schema, partition_columns)
+    bounded = stats.bounded_columns(schema, partition_columns)
     listed = {name: settings.properties.get(name, stats.format_columns(bounded))}
     after = replace(
         table,
@@ -344,5 +344,5 @@ def decide_on(
     found = decide(settings.evolution, table, schema, partition_columns)
     if isinstance(found, EntryRefused) or found.table is table:
         return found
-    listed = stats.ListedColumns(settings.skipping, floats).after(table, found.table)
+    listed = stats.relisted(table, found.table, floats=floats)
     return replace(found, table=replace(found.table, configuration=listed))

@@ -9,13 +9,11 @@ readers.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
 from lakebed.columns.column_mapping import (
-    DeltaType,
     FieldPath,
     format_path,
     mapping_of,
@@ -26,11 +24,10 @@ from lakebed.deltalog.delta_types import (
     DECIMAL,
     DeltaSchema,
     TableFacts,
-    by_name,
     kind_of,
 )
 from lakebed.documents.records import Bound, FinishedFile
-from lakebed.types import RESCUED, SkippingColumns
+from lakebed.types import RESCUED
 
 SKIPPING_PROPERTY = "delta.dataSkippingStatsColumns"
 BOUNDED_TYPES = frozenset(
@@ -101,91 +98,54 @@ def plain_fields(schema: DeltaSchema, above: FieldPath = ()) -> dict[FieldPath, 
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ListedColumns:
-    """The rule by which fields of a table are listed for bounds."""
+def bounded_columns(
+    schema: DeltaSchema, partition_columns: Iterable[str], *, floats: bool = True
+) -> tuple[FieldPath, ...]:
+    """Return the fields that a table keeps bounds for; `floats` if its files contain no NaN.
 
-    skipping: SkippingColumns = SkippingColumns.ALL
-    floats: bool = True
-    """Whether floats have bounds: blizzard's files contain no NaN."""
-
-    def of(self, schema: DeltaSchema, partition_columns: Iterable[str]) -> tuple[FieldPath, ...]:
-        """Return the fields that a table keeps bounds for.
-
-        `_rescued` is left out: most files do not have it, and no filter on it skips a file.
-        """
-        apart = frozenset((*partition_columns, RESCUED))
-        return tuple(
-            path
-            for field in schema["fields"]
-            if field["name"] not in apart
-            for path in self.within(field["name"], field["type"])
-        )
-
-    def within(self, name: str, kind: DeltaType) -> tuple[FieldPath, ...]:
-        """Return the fields of one column to keep bounds for: the column itself, if it is plain.
-
-        Of a struct with a bounded field all plain fields are listed, because polars fails on a
-        struct if only some of its fields have statistics; it then fails only on lists, maps and
-        binary. A careful list has no such struct at all.
-        """
-        if kind_of(kind) == "plain":
-            return ((name,),) if self._is_bounded(kind) and _is_portable(name) else ()
-        if kind_of(kind) != "struct":
-            return ()
-        inside = types_within(kind, (name,))
-        if self._is_careful and not all(_can_be_listed(path[-1], one) for path, one, _ in inside):
-            return ()
+    Of a struct with a bounded field all plain fields are listed, because polars fails on a struct
+    if only some of its fields have statistics. `_rescued` is left out: most files do not have it,
+    and no filter on it skips a file.
+    """
+    apart = frozenset((*partition_columns, RESCUED))
+    found: list[FieldPath] = []
+    for field in schema["fields"]:
+        if field["name"] in apart or kind_of(field["type"]) not in ("plain", "struct"):
+            continue
         fields = {
-            (name, *path): one
-            for path, one in plain_fields(kind).items()
-            if one not in NEVER_BOUNDED and all(map(_is_portable, (name, *path)))
+            path: kind
+            for path, kind in plain_fields({"fields": [field]}).items()
+            if kind not in NEVER_BOUNDED and all(map(_is_portable, path))
         }
-        return tuple(fields) if any(map(self._is_bounded, fields.values())) else ()
+        if any(_is_bounded(kind, floats=floats) for kind in fields.values()):
+            found += fields
+    return tuple(found)
 
-    def after(self, before: TableFacts, after: TableFacts) -> dict[str, str]:
-        """Update the table's list of bounded fields after a change of its schema.
 
-        Dropped fields leave the list. If all fields of a struct are listed, new ones are added; if
-        one of them cannot be, the struct leaves the list. New columns are listed only if all others
-        are, so that a list chosen by the user stays as it is.
-        """
-        listed = parse_columns(after.configuration.get(SKIPPING_PROPERTY))
-        if listed is None:
-            return dict(after.configuration)
-        whole, now = set(self._whole_structs(before, listed)), by_name(after.schema)
-        left: dict[FieldPath, None] = {}
-        for path in listed:
-            if path[0] in whole and path[0] in now:
-                left |= dict.fromkeys(self.within(path[0], now[path[0]]["type"]))
-            elif _has(after.schema, path):
-                left[path] = None
-        known = by_name(before.schema)
-        usual = ListedColumns(floats=False).of(before.schema, before.partition_columns)
-        if (
-            not self._is_careful
-            and set(usual) <= _fields_on(listed, plain_fields(before.schema)).keys()
-        ):
-            new = self.of(after.schema, after.partition_columns)
-            left |= dict.fromkeys(path for path in new if path[0] not in known)
-        return {**after.configuration, SKIPPING_PROPERTY: format_columns(left)}
+def relisted(before: TableFacts, after: TableFacts, *, floats: bool) -> dict[str, str]:
+    """Return a table's configuration with its list of bounded fields after a change of its schema.
 
-    @property
-    def _is_careful(self) -> bool:
-        return self.skipping is SkippingColumns.CAREFUL
+    Dropped fields leave the list. New ones are listed if all others are, so that a list chosen by
+    the user stays as it is.
+    """
+    listed = parse_columns(after.configuration.get(SKIPPING_PROPERTY))
+    if listed is None:
+        return dict(after.configuration)
+    existing = {path for path, *_ in types_within(after.schema)}
+    left = dict.fromkeys(path for path in listed if path in existing)
+    known = plain_fields(before.schema)
+    usual = bounded_columns(before.schema, before.partition_columns, floats=False)
+    if set(usual) <= _fields_on(listed, known).keys():
+        new = bounded_columns(after.schema, after.partition_columns, floats=floats)
+        floats_before = {path for path, kind in known.items() if kind in FLOATS}
+        covered = floats_before | _fields_on(left, new).keys()
+        left |= dict.fromkeys(path for path in new if path not in covered)
+    return {**after.configuration, SKIPPING_PROPERTY: format_columns(left)}
 
-    def _is_bounded(self, kind: str) -> bool:
-        is_number = kind in BOUNDED_TYPES or DECIMAL.fullmatch(kind) is not None
-        return is_number or (self.floats and not self._is_careful and kind in FLOATS)
 
-    def _whole_structs(self, table: TableFacts, listed: Iterable[FieldPath]) -> Iterator[str]:
-        """Yield the struct columns whose fields are all on the list."""
-        on_it = _fields_on(listed, plain_fields(table.schema)).keys()
-        for field in table.schema["fields"]:
-            name, kind = field["name"], field["type"]
-            fields = self.within(name, kind)
-            if kind_of(kind) == "struct" and fields and on_it >= set(fields):
-                yield name
+def _is_bounded(kind: str, *, floats: bool) -> bool:
+    is_number = kind in BOUNDED_TYPES or DECIMAL.fullmatch(kind) is not None
+    return is_number or (floats and kind in FLOATS)
 
 
 def format_columns(paths: Iterable[FieldPath]) -> str:
@@ -223,24 +183,9 @@ def _fields_on(listed: Iterable[FieldPath], kinds: Iterable[FieldPath]) -> dict[
     return {field: None for path in listed for field in kinds if field[: len(path)] == path}
 
 
-def _can_be_listed(name: str, kind: DeltaType) -> bool:
-    of = kind_of(kind)
-    return _is_portable(name) and (of == "struct" or (of == "plain" and kind not in NEVER_BOUNDED))
-
-
 def _is_portable(name: str) -> bool:
     """Whether every reader parses a name in the list correctly; some split it at dots."""
     return "." not in name and name.isprintable()
-
-
-def _has(schema: DeltaType, path: FieldPath) -> bool:
-    """Whether a schema has a field, at any depth of structs."""
-    for name in path:
-        found = by_name(schema).get(name) if kind_of(schema) == "struct" else None
-        if found is None:
-            return False
-        schema = found["type"]
-    return True
 
 
 def _put(node: Node, path: FieldPath, value: object) -> None:

@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from lakebed.columns.schema import Field, Schema
-from lakebed.types import FieldType, SkippingColumns
+from lakebed.types import FieldType
 from tests.support.tables import Penguin, Row, TableDirectory
 
 SCHEMA = Schema(
@@ -151,9 +151,9 @@ GROWN = Schema(
 )
 
 
-@pytest.fixture(params=SkippingColumns)
-def grown(request, tmp_path):
-    """Make a table whose columns but one came later, in either mode."""
+@pytest.fixture
+def grown(tmp_path):
+    """Make a table whose columns but one came later."""
     made = TableDirectory(tmp_path / "table")
     journal = made.journal(schema=Schema(GROWN.fields[:1]), partitions=())
     first: Row = {"id": 2, "late": 5, "price": -0.5, "user": {"age": 7, "tags": ["a"]}}
@@ -163,8 +163,8 @@ def grown(request, tmp_path):
     for rows in files:
         journal.batch(rows)
         journal.schema = GROWN
-        Penguin(made, options={"skipping": request.param}).drain()
-    return made, request.param
+        Penguin(made).drain()
+    return made
 
 
 def bounded(table):
@@ -177,15 +177,14 @@ def bounded(table):
     return [set(low) for low in found]
 
 
-def test_added_columns_floats_and_structs_with_lists_have_bounds_unless_the_list_is_careful(grown):
-    table, skipping = grown
-    later = {"late", "price", "user"} if skipping is SkippingColumns.ALL else set()
-    assert bounded(table) == [{"id"}, {"id", *later}, {"id", *(later - {"late"})}]
+def test_added_columns_floats_and_structs_with_lists_have_bounds(grown):
+    later = {"late", "price", "user"}
+    assert bounded(grown) == [{"id"}, {"id", *later}, {"id", *(later - {"late"})}]
 
 
 def test_filters_on_a_grown_table_agree_with_a_scan(grown):
     """W13."""
-    table, _ = grown
+    table = grown
     wanted = {
         "late = 5": [2], "late IS NULL": [1, 3, 4], "late IS NOT NULL": [2], "price < 0": [2],
         "price >= 2.5": [4], "price IS NULL": [1, 3], "user['age'] > 7": [4],
@@ -201,21 +200,13 @@ def test_filters_on_a_grown_table_agree_with_a_scan(grown):
         assert sorted(frame.filter(condition).collect()["id"].to_list()) == expected
 
 
-def test_readers_that_err_are_named_with_their_versions_and_need_a_careful_list(grown):
+def test_readers_that_err_are_named_with_their_versions(grown):
     """W13: once one of them is right, the page and the default may change."""
-    table, skipping = grown
     page = Path("docs/penguin.md").read_text()
-    dataset = table.delta().to_pyarrow_dataset()
+    dataset = grown.delta().to_pyarrow_dataset()
     present = dataset.to_table(filter=ds.field("late").is_valid(), use_threads=False)
-    in_struct = pl.scan_delta(str(table.root)).filter(pl.col("user").struct.field("age") > 7)
-    if skipping is SkippingColumns.ALL:
-        assert sorted(present["id"].to_pylist()) == [1, 2]
-        assert f"deltalake {deltalake.__version__}" in page
-        with pytest.raises(pl.exceptions.InvalidOperationError):
-            in_struct.collect()
-        assert f"polars {pl.__version__}" in page
-    else:
-        assert present["id"].to_pylist() == [2]
-        absent = dataset.to_table(filter=ds.field("late").is_null(), use_threads=False)
-        assert sorted(absent["id"].to_pylist()) == [1, 3, 4]
-        assert in_struct.collect()["id"].to_list() == [4]
+    assert sorted(present["id"].to_pylist()) == [1, 2]
+    assert f"deltalake {deltalake.__version__}" in page
+    with pytest.raises(pl.exceptions.InvalidOperationError):
+        pl.scan_delta(str(grown.root)).filter(pl.col("user").struct.field("age") > 7).collect()
+    assert f"polars {pl.__version__}" in page

@@ -10,7 +10,7 @@ import yaml
 from lakebed.config.models import Metrics, PartitionBy, TableSection
 from lakebed.errors import ConfigInvalid
 from lakebed.listing.lookback import Window
-from lakebed.types import CatalogType, DiscoverBy, Evolution, SkippingColumns
+from lakebed.types import CatalogType, DiscoverBy, Evolution
 from penguin.config.load import load
 from penguin.model.settings import CatalogSettings
 from tests.support.config import faults_from, set_key, settings_from
@@ -36,7 +36,6 @@ READ: dict[str, tuple[Any, Any, Any]] = {
     "late_window_secs": (60, lambda t: t.late_window, 60),
     "sweep_interval_secs": (90, lambda t: t.sweep_interval, 90),
     "max_files_per_commit": (5, lambda t: t.max_files_per_commit, 5),
-    "skipping_columns": ("careful", lambda t: t.skipping, SkippingColumns.CAREFUL),
     "table_properties": (
         {"delta.appendOnly": True, "delta.logRetentionDuration": "interval 7 days"},
         lambda t: t.properties,

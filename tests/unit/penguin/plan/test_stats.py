@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.records import ColumnStatistics, FinishedFile
 from lakebed.layout import TablePath
-from lakebed.types import SkippingColumns
 from penguin.plan.evolution import CREATED_WITH
 from penguin.plan.stats import (
     SKIPPING_PROPERTY,
-    ListedColumns,
+    bounded_columns,
     delta_statistics,
     format_columns,
     parse_columns,
+    relisted,
 )
 
 
@@ -181,11 +181,8 @@ def test_a_name_with_a_dot_is_not_taken_for_a_field_of_a_struct():
     assert found["minValues"] == {"user.id": 1, "user": {"id": 5}}
 
 
-ALL, CAREFUL = map(ListedColumns, SkippingColumns)
-
-
-def listed_in(schema, columns=ALL, apart=()):
-    return format_columns(columns.of(schema, apart))
+def listed_in(schema, apart=(), *, floats=True):
+    return format_columns(bounded_columns(schema, apart, floats=floats))
 
 
 def test_bounds_are_kept_for_types_that_have_them():
@@ -195,34 +192,24 @@ def test_bounds_are_kept_for_types_that_have_them():
         p="string", _rescued="string", **{"a.b": "string"},
     )  # fmt: skip
     assert listed_in(schema, apart=["p"]) == "s,y,h,i,l,t,n,d,m,f,g"
-    assert listed_in(schema, CAREFUL, ["p"]) == "s,y,h,i,l,t,n,d,m"
-    assert listed_in(schema, ListedColumns(floats=False), ["p"]) == "s,y,h,i,l,t,n,d,m"
+    assert listed_in(schema, ["p"], floats=False) == "s,y,h,i,l,t,n,d,m"
 
 
-@pytest.mark.parametrize("columns", [ALL, CAREFUL])
-def test_a_struct_is_listed_whole_with_the_fields_that_have_no_bounds(columns):
+@pytest.mark.parametrize("floats", [True, False])
+def test_a_struct_is_listed_whole_with_the_fields_that_have_no_bounds(floats):
     """W13: polars fails on a struct of which a part has statistics."""
-    found = listed_in(schema_of(user={**USER, "b": "boolean"}), columns)
+    found = listed_in(schema_of(user={**USER, "b": "boolean"}), floats=floats)
     assert found == "user.id,user.price,user.deep.at,user.deep.f,user.b"
-
-
-@pytest.mark.parametrize(
-    "more", [{"x": ARRAY}, {"x": "binary"}, {"a.b": "long"}, {"d": {"x": ARRAY}}]
-)
-def test_a_struct_with_a_field_that_cannot_be_listed_is_left_out_of_a_careful_list(more):
-    schema = schema_of(user={**USER, **more})
-    assert listed_in(schema) == "user.id,user.price,user.deep.at,user.deep.f"
-    assert listed_in(schema, CAREFUL) == ""
 
 
 def test_a_struct_whose_fields_have_no_bounds_is_not_listed():
     assert listed_in(schema_of(user={"b": "boolean"})) == ""
     assert listed_in(schema_of(user={"f": "double"})) == "user.f"
-    assert listed_in(schema_of(user={"f": "double"}), CAREFUL) == ""
+    assert listed_in(schema_of(user={"f": "double"}), floats=False) == ""
 
 
-def relisted_as(before, after, listed, columns=ALL):
-    found = columns.after(table_of(before, listed), table_of(after, listed))
+def relisted_as(before, after, listed, *, floats=True):
+    found = relisted(table_of(before, listed), table_of(after, listed), floats=floats)
     return found.get(SKIPPING_PROPERTY)
 
 
@@ -230,11 +217,9 @@ def test_new_fields_of_a_listed_struct_and_new_columns_are_listed():
     before = schema_of(id="long", user={"id": "long"})
     more = {"late": "long", "f": "double", "s": {"x": "long"}}
     after = schema_of(id="long", user={"id": "long", "f": "double"}, **more)
-    for listed in ("id,user.id", "id,user"):
-        assert relisted_as(before, after, listed) == "id,user.id,user.f,late,f,s.x"
-        by_others = relisted_as(before, after, listed, ListedColumns(floats=False))
-        assert by_others == "id,user.id,user.f,late,s.x"
-        assert relisted_as(before, after, listed, CAREFUL) == "id,user.id,user.f"
+    assert relisted_as(before, after, "id,user") == "id,user,late,f,s.x"
+    assert relisted_as(before, after, "id,user.id") == "id,user.id,user.f,late,f,s.x"
+    assert relisted_as(before, after, "id,user.id", floats=False) == "id,user.id,user.f,late,s.x"
 
 
 def test_a_list_that_leaves_columns_out_gets_no_new_ones():
@@ -247,11 +232,10 @@ def test_floats_that_are_not_listed_do_not_keep_new_columns_off_the_list():
     assert relisted_as(before, schema_of(id="long", f="double", late="long"), "id") == "id,late"
 
 
-def test_a_struct_that_gets_a_list_goes_from_a_careful_list():
-    before = schema_of(id="long", user={"id": "long"})
-    after = schema_of(id="long", user={"id": "long", "tags": ARRAY})
-    assert relisted_as(before, after, "id,user.id") == "id,user.id"
-    assert relisted_as(before, after, "id,user.id", CAREFUL) == "id"
+def test_a_struct_that_gets_its_first_bounded_field_is_listed_whole():
+    before = schema_of(id="long", user={"b": "boolean"})
+    after = schema_of(id="long", user={"b": "boolean", "id": "long"})
+    assert relisted_as(before, after, "id") == "id,user.b,user.id"
 
 
 def test_a_struct_that_somebody_listed_in_part_stays_as_it_is():
@@ -260,12 +244,11 @@ def test_a_struct_that_somebody_listed_in_part_stays_as_it_is():
     assert relisted_as(before, after, "user.id") == "user.id"
 
 
-@pytest.mark.parametrize("columns", [ALL, CAREFUL])
-def test_what_a_table_no_longer_has_goes_from_its_list(columns):
+def test_what_a_table_no_longer_has_goes_from_its_list():
     before = schema_of(id="long", user={"id": "long"}, tags=ARRAY)
     after = schema_of(id="long", tags=ARRAY)
-    assert relisted_as(before, after, "id,user.id,tags", columns) == "id,tags"
-    assert relisted_as(before, after, None, columns) is None
+    assert relisted_as(before, after, "id,user.id,tags") == "id,tags"
+    assert relisted_as(before, after, None) is None
 
 
 NAMES = st.text(st.characters(exclude_categories=["C"]), min_size=1)
