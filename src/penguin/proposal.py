@@ -7,7 +7,6 @@ after the entries and the files before it; one that does not fit is left out wit
 blocks no other.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from lakebed.deltalog.delta_types import TableFacts, names_in_log

@@ -60,15 +60,9 @@ class Refuses(Reader):
         assert is_good(path), "the library takes no odd name"
         return facts(path) if path in self.keys else None
 
-    def usable(self, folder: str) -> tuple[list[str], list[str]]:
+    def usable(self, folder: str) -> list[str]:
         below = f"{folder}/" if folder else ""
-        inside = [key.removeprefix(below) for key in self.keys if key.startswith(below)]
-        folders = {name.partition("/")[0] for name in inside if "/" in name}
-        files = {name for name in inside if "/" not in name}
-        return (
-            [below + name for name in folders if is_good(name)],
-            [below + name for name in files if is_good(name)],
-        )
+        return sorted(key for key in self.keys if key.startswith(below) and is_good(key))
 
     def _refuse(self, page: list[str]) -> None:
         for key in page:

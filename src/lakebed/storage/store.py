@@ -5,6 +5,7 @@ so code that must not write gets one. On a local disk `disk` writes, because obs
 a power cut would leave names without bytes.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from lakebed.errors import (
 from lakebed.layout import TablePath
 from lakebed.listing import sort
 from lakebed.storage import disk, remote, unusable_names
-from lakebed.storage.objects import ObjectReader, facts_of
+from lakebed.storage.objects import ObjectReader, ahead, facts_of
 from lakebed.storage.options import ObjectFacts, StorageOptions
 from lakebed.storage.remote import check_readable, local_path
 from lakebed.storage.store_errors import is_no_object, means_exists
@@ -120,13 +121,12 @@ class Reader(ObjectReader):
     def _past_unusable_names(
         self, prefix: str, after: str, guide: sort.ListingRules | None
     ) -> Iterator[ObjectFacts]:
-        """List every object; skip and report unusable names if there is a guide."""
-        way = unusable_names.Detour(
-            head=self.head,
-            objects=lambda folder, after: self.objects(folder, after=after),
-            names=lambda folder: unusable_names.names(self.uri, folder, self.options),
-        )
-        last = after
+        """List every object; skip and report unusable names if there is a guide.
+
+        A page with such a name fails whole, so the facts of its other names are requested one by
+        one.
+        """
+        last, names = after, list[str]()
         while True:
             try:
                 for facts in self.objects(prefix, after=last or None):
@@ -138,12 +138,14 @@ class Reader(ObjectReader):
                 odd = unusable_names.unusable_name(unusable.key)
             else:
                 return
-            yield from way.before(prefix, low=last, high=odd.path)
+            names = names or unusable_names.names(self.uri, prefix, self.options)
+            between = names[bisect_right(names, last) : bisect_left(names, odd.path)]
+            # A listing begins after a name, so the next one is requested separately.
+            beyond = [odd.next] if odd.next > last else []
             guide.skip(odd.shown, sort.NameFault.NAME)
-            # A listing begins after a name, so this one is requested separately.
-            found = self.head(odd.next) if odd.next > last else None
-            if found is not None:
-                yield found
+            for _name, found in ahead(self.head, [*between, *beyond]):
+                if found is not None:
+                    yield found
             last = odd.next
 
     def _walk(

@@ -1,19 +1,17 @@
 """List around names that the store's library cannot handle, with Arrow's S3 client."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lakebed.errors import StoreUnavailable
-from lakebed.listing.sort import CONTROL, end_of, is_usable, readable
+from lakebed.listing.sort import CONTROL, is_usable, readable
 from lakebed.locations import place_of
-from lakebed.storage.options import ANY_REGION, ObjectFacts, StorageOptions, bare
+from lakebed.storage.options import ANY_REGION, StorageOptions, bare
 from lakebed.storage.settings import split
 
 _ODD_PARTS = ("", ".", "..")
-Names = Callable[[str], tuple[Sequence[str], Sequence[str]]]
-"""Returns the paths of the direct folders and files of a folder with usable names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,51 +47,6 @@ def unusable_name(path: str) -> UnusableName:
     raise ValueError(f"there is nothing odd about {path!r}")
 
 
-@dataclass(slots=True, kw_only=True)
-class Detour:
-    """Lists objects before an odd name; each folder is listed once."""
-
-    head: Callable[[str], ObjectFacts | None]
-    """Returns the facts of one object."""
-    objects: Callable[[str, str | None], Iterable[ObjectFacts]]
-    """Lists the objects below a folder, after a name."""
-    names: Names
-    _levels: dict[str, list[str]] = field(default_factory=dict)
-
-    def before(self, folder: str, *, low: str, high: str) -> Iterator[ObjectFacts]:
-        """Yield the objects below a folder with names between `low` and `high`, in order.
-
-        There must be no odd name between them; `high` is one.
-        """
-        for name in self._level(folder):
-            if name >= high:
-                return
-            if name.endswith("/"):
-                yield from self._folder(name[:-1], low, high)
-            elif low < name < high:
-                found = self.head(name)
-                if found is not None:
-                    yield found
-
-    def _folder(self, folder: str, low: str, high: str) -> Iterator[ObjectFacts]:
-        if end_of(folder) <= low:
-            return
-        if high.startswith(f"{folder}/"):
-            yield from self.before(folder, low=low, high=high)
-            return
-        after = low if low.startswith(f"{folder}/") else None
-        yield from self.objects(folder, after)
-
-    def _level(self, folder: str) -> list[str]:
-        """Return the direct content of a folder, in order; folders end with a slash."""
-        if folder not in self._levels:
-            folders, files = self.names(folder)
-            # The folder's own marker does not count.
-            inside = {path for path in files if path != folder}
-            self._levels[folder] = sorted(inside.union(f"{path}/" for path in folders))
-        return self._levels[folder]
-
-
 _KEYS = {
     "access_key_id": "access_key",
     "secret_access_key": "secret_key",
@@ -110,33 +63,27 @@ def can_name(uri: str) -> bool:
     return place_of(uri).scheme == "s3"
 
 
-def names(uri: str, folder: str, options: StorageOptions) -> tuple[list[str], list[str]]:
-    """Return the paths of the direct folders and files of a folder of a bucket, below the URI.
+def names(uri: str, folder: str, options: StorageOptions) -> list[str]:
+    """Return the usable names of all objects below a folder of a bucket, sorted.
 
-    Unusable names are left out. A failure raises, and never returns fewer names.
+    They are relative to the URI. A failure raises, and never returns fewer names.
     """
     from pyarrow import fs  # noqa: PLC0415 - it brings a whole SDK, which is hardly ever needed
 
     place = place_of(uri)
-    base = "/".join(part for part in (place.bucket, *place.folders, folder) if part)
+    root = "/".join((place.bucket, *place.folders))
     store_options, http = split(options.plain(), uri=uri, environment=os.environ)
     try:
         store = fs.S3FileSystem(**client({**http, **store_options}, os.environ))
-        found = store.get_file_info(fs.FileSelector(base, recursive=False))
+        found = store.get_file_info(
+            fs.FileSelector(f"{root}/{folder}".rstrip("/"), recursive=True, allow_not_found=True)
+        )
     except (OSError, ValueError) as cause:
         raise StoreUnavailable(
             "the names in this folder cannot be read", path=f"{uri.rstrip('/')}/{folder}"
         ) from cause
-    above = f"{folder}/" if folder else ""
-    folders: list[str] = []
-    files: list[str] = []
-    for each in found:
-        name = each.path.removeprefix(f"{base}/")
-        if "/" in name or not is_usable(name, remote=True):
-            continue
-        is_folder = each.type == fs.FileType.Directory
-        (folders if is_folder else files).append(f"{above}{name}")
-    return folders, files
+    paths = (each.path.removeprefix(f"{root}/") for each in found if each.is_file)
+    return sorted(path for path in paths if is_usable(path, remote=True))
 
 
 def client(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
