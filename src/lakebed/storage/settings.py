@@ -90,7 +90,7 @@ def resolved(
     spellings = SPELLINGS.get(place.scheme, {})
     found: dict[str, Setting] = {}
     for name, value in options.items():
-        canonical = _canonical(name, spellings)
+        canonical = setting_named(name, spellings)
         fault = _fault(name, value)
         before = found.get(canonical)
         if before is not None and before.name.lower() == name.lower():
@@ -234,7 +234,7 @@ def _leads_somewhere(url: str) -> bool:
 def meant(name: str) -> str:
     """Return the setting of an option, in any of its spellings."""
     for spellings in SPELLINGS.values():
-        if (found := _canonical(name, spellings)) in spellings:
+        if (found := setting_named(name, spellings)) in spellings:
             return found
     return bare(name.lower())
 
@@ -264,7 +264,7 @@ def _missing(found: Mapping[str, Setting]) -> str:
     return missing[0].upper() if len(missing) == 1 else ""
 
 
-def _canonical(name: str, spellings: Mapping[str, tuple[str, ...]]) -> str:
+def setting_named(name: str, spellings: Mapping[str, tuple[str, ...]]) -> str:
     """Return the libraries' name of an option in a section."""
     meant = bare(name.lower())
     for canonical, names in spellings.items():
