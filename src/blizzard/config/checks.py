@@ -255,9 +255,8 @@ def _unknown(name: str, fields: Sequence[Field]) -> str:
     declared = dict(walk(fields))
     if any(path.replace("[]", "") == name for path in declared):
         return f"{name} is inside a list or a map, so a row may have several values or none"
-    times = [path for path, field in declared.items() if field.type in event_time.TIME_TYPES]
-    known = [path for path in times if "[]" not in path] + [field.name for field in fields]
-    close = difflib.get_close_matches(name, known, n=1)
-    names = ", ".join(dict.fromkeys([field.name for field in fields] + known))
-    hint = f"did you mean {close[0]}?" if close else f"the declared fields are {names}"
+    close = difflib.get_close_matches(name, declared, n=1)
+    hint = (
+        f"did you mean {close[0]}?" if close else f"the declared fields are {', '.join(declared)}"
+    )
     return f"{name} is not a declared field; {hint}"

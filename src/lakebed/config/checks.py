@@ -114,7 +114,6 @@ def _name_faults(document: Document) -> Iterator[ConfigFault]:
 def check_sections(document: Document) -> Iterator[ConfigFault]:
     """Yield the faults between sections of a document that are valid by themselves."""
     yield from _name_faults(document)
-    yield from _address_faults(document)
     yield from _guard_faults(document)
     yield from _check_profiles(document)
     if document.pipelines and document.has_single_form:
@@ -312,27 +311,6 @@ def is_for_both(document: Document) -> bool:
     return bool(document.tables) and needs_penguin
 
 
-def _address_faults(document: Document) -> Iterator[ConfigFault]:
-    """Yield a fault if both programs of a document would serve on one address."""
-    if not is_for_both(document):
-        return
-    metrics = document.metrics
-    shares = metrics.address is not None and metrics.blizzard_address is None
-    if shares and _port(metrics.address or "") == 1:
-        yield ConfigFault(
-            ("metrics", "address"),
-            "is penguin's address, and leaves no port below it for blizzard; set "
-            "metrics.blizzard_address",
-        )
-        return
-    blizzard, penguin = (metrics_address(document, program) for program in DEFAULTS)
-    if blizzard.address == penguin.address and _port(blizzard.address):
-        yield ConfigFault(
-            tuple(blizzard.key.split(".")),
-            f"is the same as {penguin.key}, so only one of the two programs could listen there",
-        )
-
-
 def _guard_faults(document: Document) -> Iterator[ConfigFault]:
     """Yield contradictions and gaps in the token and TLS settings of the metrics."""
     metrics = document.metrics
@@ -343,10 +321,6 @@ def _guard_faults(document: Document) -> Iterator[ConfigFault]:
         if getattr(metrics, given) is not None and getattr(metrics, other) is None:
             message = f"needs {other} too: TLS takes a certificate and its key"
             yield ConfigFault(("metrics", given), message)
-
-
-def _port(address: str) -> int:
-    return int(address.rpartition(":")[2])
 
 
 def _port_below(address: str) -> str:

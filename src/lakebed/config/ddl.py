@@ -35,26 +35,6 @@ _OTHER_NAMES: Mapping[str, str] = {
 }
 _TYPES: Mapping[str, str] = {**_OWN_NAMES, **_OTHER_NAMES}
 """The plain types by their names here, in Spark and in SQL, in lower case."""
-_MEANT: Mapping[str, str] = {
-    "number": "float64, or decimal(p,s) to keep every digit",
-    "datetime": "timestamp",
-    "time": "string: Delta has no time of day",
-    "object": "json, or struct with its fields",
-    "array": "array<string>, say, or list with its items",
-    "list": "list with its items, as in list<string>",
-    "map": "map<string,string>, say, or map with its values",
-    "struct": "struct with its fields, as in struct<id: long>",
-    "variant": "json",
-    "uuid": "string",
-    "str": "string",
-    **{f"integer{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
-    "uint8": "int16",
-    "uint16": "int32",
-    "uint32": "int64",
-    "uint64": "decimal(20,0)",
-    "bytes": "binary",
-}
-"""Replacements for types that Delta or this program does not have."""
 DECIMAL = re.compile(
     r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE
 )
@@ -146,17 +126,14 @@ def type_names() -> list[str]:
 
 
 def suggestion(name: str) -> str:
-    """Return the probable meaning of an unknown type, else all known types."""
-    written, name = name.strip(), name.strip().lower()
-    close = difflib.get_close_matches(name, {*_TYPES, *NESTED_TYPES, "decimal", *_MEANT}, n=1)
-    for one in (name, *close):
-        if one in _TYPES:
-            return f"did you mean {one.upper() if written.isupper() else one}?"
-        if one in _MEANT:
-            return f"did you mean {_MEANT[one]}?"
+    """Return the known type that an unknown one resembles, else all known types."""
+    close = difflib.get_close_matches(name.strip().lower(), _TYPES, n=1)
     if close:
-        return "did you mean decimal(p,s), as in decimal(18,2)?"
-    return f"known types are {', '.join(_OWN_NAMES)}, decimal(p,s), struct, list and map"
+        return f"did you mean {close[0]}?"
+    return (
+        f"known types are {', '.join(_OWN_NAMES)}, decimal(p,s), list<T>, map<string,T>, and "
+        "struct<name: T>"
+    )
 
 
 def type_from_ddl(text: str) -> Declared:

@@ -82,9 +82,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a section
 SCHEMES = ("file", "s3", "gs", "az", "abfss", "https")
 """The documented schemes; those of SAME_SCHEME are aliases."""
 _ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)/?(.*)")
-_NO_PATH = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?|true|false", re.IGNORECASE)
-"""Texts that YAML takes for numbers or flags: rarely the name of a folder."""
-_AZURE_HOST = re.compile(r"([a-z0-9]+)\.(?:blob|dfs)\.core\.[a-z.]+")
 
 
 def source_location(text: str) -> str:
@@ -119,14 +116,8 @@ def location(text: str) -> str:
     _check_login(scheme, host)
     if scheme != "file":
         _check_rest(rest, path)
-    if scheme == "https":
-        _check_address(text, host)
-    elif SAME_SCHEME.get(scheme, scheme) == "az" and (account := _AZURE_HOST.fullmatch(host)):
-        container, _, folder = path.partition("/")
-        raise ValueError(
-            "names an account where the container belongs; write "
-            f"abfss://{container or 'container'}@{account[1]}.dfs.core.windows.net/{folder}"
-        )
+    if scheme == "https" and place_of(text).scheme == "https":
+        raise ValueError(_other_store(scheme, host))
     return f"{scheme}://{rest.rstrip('/') or ('/' if scheme == 'file' else '')}"
 
 
@@ -167,44 +158,26 @@ def _no_uri(text: str) -> str:
 
 
 def _other_scheme(scheme: str, host: str) -> str:
-    known = ", ".join(f"{name}://" for name in SCHEMES)
     if scheme == "http":
-        if place_of(f"https://{_without_port(host)}/bucket").scheme != "https":
-            return f"must begin with https://: write https://{_without_port(host)}/…"
-        return (
-            "must be the name of a bucket, not its address; write s3://bucket/folder, and set "
-            f"AWS_ENDPOINT: http://{host.rpartition('@')[2]} and AWS_ALLOW_HTTP: true in "
-            "storage_options"
-        )
+        return _other_store(scheme, host)
+    known = ", ".join(f"{name}://" for name in SCHEMES)
     near = difflib.get_close_matches(scheme, SCHEMES[:-1], n=1, cutoff=0.5)
     meant = f"; did you mean {near[0]}://?" if near else ""
     return f"must be a local path or start with one of {known}{meant}"
 
 
-def _check_address(text: str, host: str) -> None:
-    """Refuse an https address that is not that of a bucket or a container."""
-    if place_of(text).scheme == "https":
-        if place_of(f"https://{_without_port(host)}/bucket").scheme != "https" and ":" in host:
-            raise ValueError(f"must have no port: write https://{_without_port(host)}/…")
-        raise ValueError(
-            "is not the address of a bucket of Amazon or Google or of a container of Azure; for "
-            f"another store write s3://bucket/folder, and set AWS_ENDPOINT: https://{host} in "
-            "storage_options"
-        )
-
-
-def _without_port(host: str) -> str:
-    """Return a host without login and port."""
-    return host.rpartition("@")[2].partition(":")[0]
+def _other_store(scheme: str, host: str) -> str:
+    """Return what to write for the address of a store of one's own."""
+    allowed = " and AWS_ALLOW_HTTP: true" if scheme == "http" else ""
+    return (
+        "is not the address of a bucket of Amazon or Google or of a container of Azure (https://, "
+        "without a port); for another store write s3://bucket/folder, and set "
+        f"AWS_ENDPOINT: {scheme}://{host.rpartition('@')[2]}{allowed} in storage_options"
+    )
 
 
 def local(text: str) -> str:
     """Return a local path without trailing slashes and with `~` expanded."""
-    if _NO_PATH.fullmatch(text):
-        raise ValueError(
-            "must be a path or a URI, not a number or a flag; a folder of this name is written "
-            "with ./ before it"
-        )
     if text.startswith("~"):
         try:
             text = str(Path(text).expanduser())

@@ -84,14 +84,6 @@ def test_a_message_names_the_key_by_which_an_option_was_set(tmp_path: Path) -> N
     assert pipeline.dlq_options.origin.place == "error_handling.dlq_path"
 
 
-def test_a_fault_of_a_shared_option_is_told_where_it_is_written(tmp_path: Path) -> None:
-    written = document(("s3://", {"AWS_ENDPOINT": "http://127.0.0.1:9000"}))
-    written["spark"] = {"master": "spark://host:7077"}
-    found = faults_from(blizzard.config.load.load, tmp_path, written)
-    assert found
-    assert all(fault.startswith("storage[0].options.AWS_ENDPOINT: is this") for fault in found)
-
-
 @pytest.mark.parametrize(
     ("profile", "says"),
     [
