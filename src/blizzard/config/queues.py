@@ -26,8 +26,10 @@ _SQS_HOST = (
 )
 _AZURE_HOST = r"[a-z0-9]{3,24}\.(?:z\d+\.)?queue\.(?:core\.[a-z.]+|storage\.azure\.net)"
 _GOOGLE_HOST = r"(?:[a-z0-9-]+-)?pubsub(?:\.[a-z0-9-]+\.rep)?\.googleapis\.com"
-_NO_LOGIN = ("aws_endpoint", "aws_region", "aws_conditional_put", "azure_storage_endpoint")
-_NO_LOGIN += ("azure_storage_account_name", "google_base_url")
+_NO_LOGIN = frozenset(
+    {"aws_endpoint", "aws_region", "aws_conditional_put", "azure_storage_endpoint"}
+    | {"azure_storage_account_name", "google_base_url"}
+)
 """Settings of a store that are not its credentials."""
 
 
