@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from blizzard.model.settings import QueueSettings
 from blizzard.notices.queue import Depth, Message, QueueDenied, QueueMissing, QueueUnavailable
 from lakebed.errors import LakeError
-from lakebed.storage.aws.clients import NO_PROFILE, AwsError, AwsFault, asking, open_client
+from lakebed.storage.aws.clients import AwsError, AwsFault, asking, open_client
 
 WAIT_SECS = 20
 """The most seconds that a request waits for a message: the limit of SQS."""
@@ -14,23 +14,19 @@ MOST = 10
 """Messages in one request: the limit of SQS."""
 
 NO_CREDENTIALS = (
-    "there are no credentials for the queue; set them under source.notifications.storage_options "
-    "or source.storage_options, in the environment, or give the machine a role"
+    "there are no credentials for the queue [{code}]; set them under "
+    "source.notifications.storage_options or source.storage_options, in the environment (keys, or "
+    "AWS_PROFILE with a profile that exists), or give the machine a role"
 )
 _MISSING_CODES = frozenset({"NonExistentQueue", "QueueDoesNotExist", "InvalidAddress"})
 MISSING = "the queue does not exist, or not in this region and account; check its URL"
-UNKNOWN_KEY = (
-    "the queue refused the credentials; check them, and that they are for the region of the queue "
-    "[{code}]"
+REFUSED = (
+    "access to the queue was refused; it needs {permission} on the queue, and valid credentials "
+    "for the region of the queue [{code}]"
 )
 ERRORS: Mapping[AwsFault, tuple[type[LakeError], str]] = {
-    AwsFault.DENIED: (
-        QueueDenied,
-        "access to the queue was refused; it needs {permission} on the queue [{code}]",
-    ),
-    AwsFault.KEYS: (QueueDenied, UNKNOWN_KEY),
+    AwsFault.DENIED: (QueueDenied, REFUSED),
     AwsFault.NO_KEYS: (QueueDenied, NO_CREDENTIALS),
-    AwsFault.NO_PROFILE: (QueueDenied, NO_PROFILE),
     AwsFault.SILENT: (QueueUnavailable, "the queue does not answer [{code}]"),
     AwsFault.OTHER: (QueueUnavailable, "the queue cannot answer now [{code}]"),
 }

@@ -1,7 +1,6 @@
 """Checks across sections of a configuration, the same for both programs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -264,45 +263,31 @@ def _time(sink: Sink) -> str | None:
 Program = Literal["blizzard", "penguin"]
 
 DEFAULTS: dict[Program, str] = {"blizzard": "127.0.0.1:9090", "penguin": "127.0.0.1:9091"}
-SHARED = "metrics.address"
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsAddress:
-    """The address on which a program listens, and the key that sets it."""
-
-    address: str
-    key: str
-
-
-def metrics_address(document: Document, program: Program) -> MetricsAddress:
-    """Return where a program serves its metrics."""
-    metrics = document.metrics
-    own = metrics.blizzard_address if program == "blizzard" else metrics.penguin_address
-    key = f"metrics.{program}_address"
-    if own is not None:
-        return MetricsAddress(own, key)
-    if metrics.address is None:
-        return MetricsAddress(DEFAULTS[program], key)
-    if program == "blizzard" and is_for_both(document):
-        return MetricsAddress(_port_below(metrics.address), key)
-    return MetricsAddress(metrics.address, SHARED)
 
 
 def program_settings(document: Document, program: Program) -> dict[str, Any]:
     """Return the fields of `ProgramSettings`."""
     metrics = document.metrics
-    served = metrics_address(document, program)
+    own = metrics.blizzard_address if program == "blizzard" else metrics.penguin_address
+    address, key = own or DEFAULTS[program], f"metrics.{program}_address"
+    if own is None and metrics.address is not None:
+        address = metrics.address
+        if program == "blizzard" and _is_for_both(document):
+            # One port below penguin's; port 0 means a free port for both.
+            host, _colon, port = address.rpartition(":")
+            address = f"{host}:{max(0, int(port) - 1)}"
+        else:
+            key = "metrics.address"
     return {
-        "metrics_address": served.address if metrics.enabled else None,
-        "metrics_key": served.key,
+        "metrics_address": address if metrics.enabled else None,
+        "metrics_key": key,
         "metrics_guard": settings_of(Guard, metrics),
         "metrics_page": metrics.page,
         "export": settings_of(ExportSettings, document.telemetry),
     }
 
 
-def is_for_both(document: Document) -> bool:
+def _is_for_both(document: Document) -> bool:
     """Whether a document is for both programs: it has tables, and pipelines that need penguin."""
     needs_penguin = any(
         pipeline.sink is None or pipeline.sink.commit == "penguin"
@@ -321,9 +306,3 @@ def _guard_faults(document: Document) -> Iterator[ConfigFault]:
         if getattr(metrics, given) is not None and getattr(metrics, other) is None:
             message = f"needs {other} too: TLS takes a certificate and its key"
             yield ConfigFault(("metrics", given), message)
-
-
-def _port_below(address: str) -> str:
-    """Return the address one port below; port 0 means a free port for both."""
-    host, _colon, port = address.rpartition(":")
-    return f"{host}:{max(0, int(port) - 1)}"

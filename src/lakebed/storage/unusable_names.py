@@ -8,7 +8,7 @@ from typing import Any
 from lakebed.errors import StoreUnavailable
 from lakebed.listing.sort import CONTROL, is_usable, readable
 from lakebed.locations import place_of
-from lakebed.storage.options import ANY_REGION, StorageOptions, bare
+from lakebed.storage.options import ANY_REGION, StorageOptions
 from lakebed.storage.settings import split
 
 _ODD_PARTS = ("", ".", "..")
@@ -51,8 +51,6 @@ _KEYS = {
     "access_key_id": "access_key",
     "secret_access_key": "secret_key",
     "session_token": "session_token",
-    "token": "session_token",
-    "default_region": "region",
     "region": "region",
     "proxy_url": "proxy_options",
 }
@@ -89,7 +87,7 @@ def names(uri: str, folder: str, options: StorageOptions) -> list[str]:
 def client(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
     """Convert a store's options to settings of Arrow's client. Pure.
 
-    Settings that are not given it finds by itself: in the environment, or from the machine's role.
+    The options are complete; without keys it finds the machine's role by itself.
     The region is always set, since it would find another than the store's library.
     """
     given = {
@@ -98,17 +96,11 @@ def client(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[s
         for name, value in source.items()
         if source is options or name.startswith("AWS_")
     }
-    if any(bare(name.lower()) == "session_token" for name in options):
-        given.pop("token", None)  # The environment's token belongs to another key.
     settings: dict[str, Any] = {
         ours: given[theirs] for theirs, ours in _KEYS.items() if given.get(theirs)
     }
     settings.setdefault("region", ANY_REGION)
-    if not {"access_key", "secret_key"} <= settings.keys():
-        for key in ("access_key", "secret_key", "session_token"):
-            settings.pop(key, None)
-    endpoint = given.get("endpoint") or given.get("endpoint_url")
-    if endpoint:
+    if endpoint := given.get("endpoint"):
         scheme, _, host = endpoint.rpartition("://")
         settings |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
     if given.get("skip_signature", "").lower() == "true":

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lakebed.errors import LakeError
-from lakebed.storage.aws.clients import NO_PROFILE, AwsError, AwsFault, asking, open_client
+from lakebed.storage.aws.clients import AwsError, AwsFault, asking, open_client
 from lakebed.storage.options import bare
 from penguin.catalog.catalog import (
     INPUT,
@@ -43,14 +43,13 @@ FORMAT = {"InputFormat": INPUT, "OutputFormat": OUTPUT}
 _MISSING = "EntityNotFoundException"
 _THERE = frozenset({"AlreadyExistsException", "ConcurrentModificationException", "VersionMismatch"})
 NO_CREDENTIALS = (
-    "there are no credentials for Glue; set them under catalog.storage_options or "
-    "storage_options, in the environment, or give the machine a role"
+    "there are no credentials for Glue [{code}]; set them under catalog.storage_options or "
+    "storage_options, in the environment (keys, or AWS_PROFILE with a profile that exists), or "
+    "give the machine a role"
 )
 ERRORS: Mapping[AwsFault, tuple[type[LakeError], str]] = {
     AwsFault.DENIED: (CatalogDenied, "Glue denied access; it requires {permission} [{code}]"),
-    AwsFault.KEYS: (CatalogDenied, "Glue denied access; it requires {permission} [{code}]"),
     AwsFault.NO_KEYS: (CatalogDenied, NO_CREDENTIALS),
-    AwsFault.NO_PROFILE: (CatalogDenied, NO_PROFILE),
     AwsFault.SILENT: (CatalogUnavailable, "Glue does not answer [{code}]"),
     AwsFault.OTHER: (CatalogUnavailable, "Glue cannot answer now [{code}]"),
 }

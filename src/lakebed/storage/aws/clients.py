@@ -5,6 +5,7 @@ a container or a web identity. Its error texts may hold names and keys, so our m
 the error's code. It is optional, so this module is imported only where it is used.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum, auto
@@ -24,37 +25,20 @@ from botocore.session import Session
 
 from lakebed.storage.options import ANY_REGION
 
-NO_PROFILE = "AWS_PROFILE names a profile that does not exist"
-DENIED_CODES = frozenset(
-    {"403", "AccessDenied", "AccessDeniedException", "AllAccessDisabled", "UnauthorizedOperation"}
+DENIED = re.compile(
+    r"403|.*(?:AccessDenied|AccessDisabled|Unauthorized|AuthFailure|Signature|AuthenticationToken"
+    r"|ClientToken|ExpiredToken|InvalidSecurity|OptInRequired|UnrecognizedClient).*"
 )
-KEY_CODES = frozenset(
-    {
-        "AuthFailure",
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "IncompleteSignature",
-        "InvalidClientTokenId",
-        "InvalidSecurity",
-        "InvalidSignatureException",
-        "MissingAuthenticationToken",
-        "MissingAuthenticationTokenException",
-        "OptInRequired",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-    }
-)
+"""The codes of requests that lack a permission, or whose credentials were rejected."""
 
 
 class AwsFault(Enum):
     """The kind of a failed request."""
 
     DENIED = auto()
-    """Access denied: a permission is missing."""
-    KEYS = auto()
-    """The credentials were rejected."""
+    """A permission is missing, or the credentials were rejected."""
     NO_KEYS = auto()
-    NO_PROFILE = auto()
+    """There are no credentials."""
     SILENT = auto()
     """No answer."""
     OTHER = auto()
@@ -77,11 +61,15 @@ def asking() -> Iterator[None]:
         yield
     except ClientError as cause:
         code = str(cause.response.get("Error", {}).get("Code", "unknown")).rpartition(".")[2]
-        fault = AwsFault.KEYS if code in KEY_CODES else AwsFault.OTHER
-        raise AwsError(AwsFault.DENIED if code in DENIED_CODES else fault, code) from cause
-    except ProfileNotFound as cause:
-        raise AwsError(AwsFault.NO_PROFILE, NO_PROFILE) from cause
-    except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError) as cause:
+        raise AwsError(
+            AwsFault.DENIED if DENIED.fullmatch(code) else AwsFault.OTHER, code
+        ) from cause
+    except (
+        NoCredentialsError,
+        PartialCredentialsError,
+        CredentialRetrievalError,
+        ProfileNotFound,
+    ) as cause:
         raise AwsError(AwsFault.NO_KEYS, type(cause).__name__) from cause
     except BotoCoreError as cause:
         raise AwsError(AwsFault.SILENT, type(cause).__name__) from cause
