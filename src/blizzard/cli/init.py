@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
@@ -167,25 +166,14 @@ def _require_none(file: Path) -> None:
 
 
 def _write(file: Path, text: str, *, force: bool) -> None:
-    """Write a file atomically; replace another one only with `force`."""
-    made = None
+    """Write a file; replace another one only with `force`."""
     try:
-        handle, made = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as to:
+        with file.open("w" if force else "x", encoding="utf-8") as to:
             to.write(text)
-        Path(made).chmod(0o644)
-        if force:
-            Path(made).replace(file)
-        else:
-            file.hardlink_to(made)
     except FileExistsError:
         _require_none(file)
-        raise
     except OSError as trouble:
         refuse(f"cannot write {file}: {trouble.strerror}", FAILED)
-    finally:
-        if made is not None:
-            Path(made).unlink(missing_ok=True)
 
 
 def _sampled(found: Sample) -> str:

@@ -59,7 +59,7 @@ def test_an_operator_sees_what_was_left_out_and_what_failed(desk: Desk):
     assert "records_missing" in failed
     (letter,) = told(desk.run("dlq", "list", "--output", "json"))
     assert (letter["code"], letter["line"]) == ("records_missing", 1)
-    assert "found a document without Records" in letter["error"]
+    assert "found no array of records at Records" in letter["error"]
     assert "record 1, at byte 14" in letter["error"]
 
 

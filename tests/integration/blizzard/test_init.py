@@ -179,27 +179,6 @@ def test_a_file_that_is_there_is_never_replaced_unasked(there: Path, tmp_path: P
     assert left == {"p.yaml", "blizzard.schema.json"}
 
 
-@pytest.mark.parametrize("force", [(), ("--force",)])
-def test_ctrl_c_leaves_no_half_of_a_file(
-    there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: tuple[str, ...]
-) -> None:
-    put(there, "a.ndjson", {"id": 1})
-    file = tmp_path / "p.yaml"
-    if force:
-        file.write_text("mine")
-
-    def interrupted(_self: Path, _mode: int) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "chmod", interrupted)
-        done = CliRunner().invoke(app, ["init", str(there), "--output", str(file), *force])
-    assert done.exit_code != 0
-    left = {each.name for each in tmp_path.iterdir() if each.is_file()}
-    assert left == ({"p.yaml"} if force else set())
-    assert not force or file.read_text() == "mine"
-
-
 def test_a_place_without_files_is_an_error_and_writes_nothing(there: Path, tmp_path: Path) -> None:
     """HOLES W34: with the reason, and never with a trace."""
     file = tmp_path / "p.yaml"

@@ -48,8 +48,8 @@ RECORD, RECORD_TEXT, RECORD_ESCAPE, RECORD_GAP, RECORD_BARE = range(37, 42)
 (
     MORE, FULL, ASK,
     NO_TEXT, NO_VALUE, NO_COMMA_IN_ARRAY, NO_COMMA_IN_OBJECT, NO_KEY, NO_COLON, BROKEN, TOO_DEEP,
-    SEPARATED, NO_ENVELOPE, NO_OBJECT, NO_RECORDS, NO_MEMBER, TWICE,
-) = range(17)  # fmt: skip
+    SEPARATED, NO_RECORDS, TWICE,
+) = range(14)  # fmt: skip
 """MORE needs the next chunk, FULL needs a call with empty places, ASK needs IS_MATCH to be set; the
 others are errors."""
 
@@ -257,12 +257,12 @@ def _value(  # noqa: C901, PLR0911 - all that a value can be
         return _begin_record(byte, at, state, offsets, lines, room), 1
     if depth == state[BASE]:
         seen[0] = 0
-        return (_open_bracket(byte, state, stack) if byte == _OPEN_BRACE else NO_ENVELOPE), 0
+        return (_open_bracket(byte, state, stack) if byte == _OPEN_BRACE else NO_RECORDS), 0
     if not (_is_on_path(state, keys) and state[IS_MATCH]):
         return _begin_skipped(byte, state, stack), 0
     if state[MATCHED] + 1 < keys:
         if byte != _OPEN_BRACE:
-            return NO_OBJECT, 0
+            return NO_RECORDS, 0
         state[MATCHED] += 1
         seen[state[MATCHED]] = 0
         return _open_bracket(byte, state, stack), 0
@@ -279,7 +279,7 @@ def _close(keys: int, state: Pointer, seen: Pointer) -> int:
     """Close the innermost bracket around records."""
     if _is_on_path(state, keys):
         if not seen[state[MATCHED]]:
-            return NO_MEMBER
+            return NO_RECORDS
         if state[MATCHED] > 0:
             state[MATCHED] -= 1
     elif state[IN_RECORDS] and state[DEPTH] == state[BASE] + 2 + state[MATCHED]:

@@ -21,17 +21,16 @@ MAX_PLACES = 1 << 14
 
 _PADDING = bytes(WIDTH)
 _NEWLINE = ord("\n")
+_PUNCTUATION = b"[]{}:,"
 
 _EXPECTED = {
     frame.NO_TEXT: "the next JSON text or the end of the file",
-    frame.NO_VALUE: "a JSON value",
     frame.NO_COMMA_IN_ARRAY: "a comma or the end of the array",
     frame.NO_COMMA_IN_OBJECT: "a comma or the end of the object",
     frame.NO_KEY: "a field name in quotes",
     frame.NO_COLON: "a colon",
-    frame.BROKEN: "a JSON value",
 }
-"""What JSON expects, by error code."""
+"""What JSON expects, by error code, if not a value."""
 
 
 class Framer:
@@ -205,47 +204,13 @@ class Framer:
             case frame.TWICE:
                 message = f"found {path} twice in one document (source.records)"
                 return self._error(message, code="duplicate_field", place=place)
-            case frame.NO_ENVELOPE | frame.NO_OBJECT | frame.NO_RECORDS | frame.NO_MEMBER:
-                message = f"{self._no_records(code, byte)} (source.records)"
-                return self._error(message, code="records_missing", place=place)
-        message = f"found {_kind_of(byte)}, expected {_EXPECTED[code]}"
-        return self._error(message, code="not_json", place=place)
-
-    def _no_records(self, code: int, byte: int) -> str:
-        path = ".".join(self._records)
-        match code:
-            case frame.NO_ENVELOPE:
-                return f"found {_value_of(byte)}, expected an object with the records at {path}"
-            case frame.NO_OBJECT:
-                here = ".".join(self._records[: int(self._state[frame.MATCHED]) + 1])
-                return f"found {_value_of(byte)} at {here}, expected an object"
             case frame.NO_RECORDS:
-                return f"found {_value_of(byte)} at {path}, expected an array of records"
-            case _:
-                return f"found a document without {path}, expected the records there"
+                message = f"found no array of records at {path} (source.records)"
+                return self._error(message, code="records_missing", place=place)
+        found = repr(chr(byte)) if byte in _PUNCTUATION else "other text"
+        message = f"found {found}, expected {_EXPECTED.get(code, 'a JSON value')}"
+        return self._error(message, code="not_json", place=place)
 
     def _error(self, message: str, *, code: str, place: TextPosition) -> BrokenDocument:
         record = int(self._state[frame.RECORDS]) + (not self._is_in_record)
         return BrokenDocument(message, code=code, line=record - self._skip, place=place)
-
-
-def _kind_of(byte: int) -> str:
-    """Describe the byte at an error without quoting content."""
-    named = {
-        ord(","): "a comma",
-        ord(":"): "a colon",
-        ord("]"): "a closing bracket",
-        ord("}"): "a closing brace",
-        ord("{"): "an object",
-        ord("["): "an array",
-        ord('"'): "a quote",
-        _NEWLINE: "the end of a line",
-    }
-    return named.get(byte, "other text")
-
-
-def _value_of(byte: int) -> str:
-    """Describe the kind of value that begins with a byte."""
-    named = {"{": "an object", "[": "an array", '"': "a string", "t": "true", "f": "false"}
-    named |= {"n": "null", **dict.fromkeys("-0123456789", "a number")}
-    return named.get(chr(byte), "other text")

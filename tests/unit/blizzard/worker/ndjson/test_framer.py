@@ -49,10 +49,10 @@ def test_a_record_is_a_line(text: bytes, expected: bytes):
 @pytest.mark.parametrize(
     ("text", "code", "message", "offset"),
     [
-        (b'[{"a":1} {"b":2}]', "not_json", "found an object, expected a comma or the end", 9),
-        (b'[{"a":1},]', "not_json", "found a closing bracket, expected a JSON value", 9),
-        (b'{"a":1},{"b":2}', "not_json", "found a comma, expected the next JSON text", 7),
-        (b'{"a":1}}', "not_json", "found a closing brace, expected the next JSON text", 7),
+        (b'[{"a":1} {"b":2}]', "not_json", "found '{', expected a comma or the end", 9),
+        (b'[{"a":1},]', "not_json", "found ']', expected a JSON value", 9),
+        (b'{"a":1},{"b":2}', "not_json", "found ',', expected the next JSON text", 7),
+        (b'{"a":1}}', "not_json", "found '}', expected the next JSON text", 7),
         (b'[{"a":1}', "truncated", "found the end of the file in the middle of a document", 8),
         (b'[{"a":1}, {"b"', "truncated", "one that begins in line 1 (byte 10)", 14),
         (b'{"a":"x}\n{"b":2}', "truncated", "one that begins in line 1 (byte 0)", 16),
@@ -66,21 +66,20 @@ def test_a_broken_document_says_where(text: bytes, code: str, message: str, offs
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        (b'{"other": 1}', "found a document without Records.items"),
-        (b'{"Records": {"other": 1}}', "found a document without Records.items"),
-        (b'{"Records": [1]}', "found an array at Records, expected an object"),
-        (b'{"Records": {"items": null}}', "found null at Records.items, expected an array"),
-        (b'{"Records": {"items": "x"}}', "found a string at Records.items, expected an array"),
-        (b"[7]", "found a number, expected an object with the records at Records.items"),
+        b'{"other": 1}',
+        b'{"Records": {"other": 1}}',
+        b'{"Records": [1]}',
+        b'{"Records": {"items": null}}',
+        b'{"Records": {"items": "x"}}',
+        b"[7]",
     ],
 )
-def test_an_envelope_without_its_records_is_a_bad_record(text: bytes, message: str):
+def test_an_envelope_without_its_records_is_a_bad_record(text: bytes):
     found = broken(text, "Records", "items")
     assert found.code == "records_missing"
-    assert message in found.message
-    assert "source.records" in found.message
+    assert found.message == "found no array of records at Records.items (source.records)"
 
 
 def test_records_that_come_twice_in_an_envelope_are_not_guessed_at():
