@@ -76,25 +76,14 @@ class _Object:
         self._members = Members({})
         self._values: dict[str, _Value] = {}
 
-    @property
-    def names_are_data(self) -> bool:
-        """Whether there are too many names to distinguish."""
-        return len(self._names) > MOST_MEMBERS
-
-    @property
-    def is_new(self) -> bool:
-        """Whether no name is known."""
-        return not self._names
-
-    def learn(self, names: Iterable[str]) -> bool:
-        """Add names; return whether one was new."""
+    def learn(self, names: Iterable[str]) -> None:
+        """Add names."""
         known = set(self._names)
         new = [name for name in names if name not in known]
         self._names += new
-        if new and not self.names_are_data:
+        if new:
             places = {name: MemberPlace(columns=[at]) for at, name in enumerate(self._names)}
             self._members = Members(places)
-        return bool(new)
 
     def infer(self, page: Page, scanned: Callable[[Members], Scanned]) -> Objects:
         """Infer the types of all members; scan again after new names."""
@@ -112,7 +101,7 @@ class _Object:
         return Objects(members, int(most.max()))
 
     def _scan(self, scanned: Callable[[Members], Scanned]) -> Scanned:
-        while not self.names_are_data:
+        while len(self._names) <= MOST_MEMBERS:
             try:
                 found = scanned(self._members)
                 if not self._members.names.undeclared:
@@ -157,46 +146,18 @@ class _Value:
     def _infer_objects(self, page: Page, tokens: Tokens) -> Objects:
         objects = _of_kind(tokens, syntax.OBJECT)
         self._object = self._object or _Object(self._depth)
-        if self._object.names_are_data:
-            return self._infer_entries(page, objects)
         count = objects.counts[syntax.OBJECT]
-
-        def scanned(members: Members) -> Scanned:
-            return members.objects(page, objects, count, Trail())
-
-        if self._object.is_new:
-            self._object.learn(_keys(page, objects))
-        try:
-            return self._object.infer(page, scanned)
-        except Doubtful:
-            # Too many new names for one scan; if none was new, the cause is another.
-            if not self._object.learn(_keys(page, objects)):
-                raise
-        return self._infer_objects(page, tokens)
-
-    def _infer_entries(self, page: Page, objects: Tokens) -> Objects:
-        """Infer one type for all members of objects whose names are data."""
-        _names, values, offsets = items_of(page, objects, is_keyed=True)
-        most = int(np.diff(offsets).max(initial=0))
-        return Objects({}, most, self._inner(page, values) or NOTHING)
+        return self._object.infer(
+            page, lambda members: members.objects(page, objects, count, Trail())
+        )
 
     def _infer_elements(self, page: Page, tokens: Tokens) -> Seen | None:
         arrays = _of_kind(tokens, syntax.ARRAY)
-        return self._inner(page, items_of(page, arrays, is_keyed=False)[1])
-
-    def _inner(self, page: Page, tokens: Tokens) -> Seen | None:
-        """Infer the type of elements, or of members whose names are data."""
-        if not any(tokens.counts[syntax.ABSENT + 1 : syntax.SIZE]):
+        elements = items_of(page, arrays, is_keyed=False)[1]
+        if not any(elements.counts[syntax.ABSENT + 1 : syntax.SIZE]):
             return None
         self._inside = self._inside or _Value(self._depth + 1)
-        return self._inside.infer(page, tokens)
-
-
-def _keys(page: Page, objects: Tokens) -> list[str]:
-    """Return the distinct names of members, in order of appearance."""
-    names, _values, _offsets = items_of(page, objects, is_keyed=True)
-    found: list[str] = texts_of(page.data, names).unique().to_pylist()
-    return found
+        return self._inside.infer(page, elements)
 
 
 def _integers(data: Bytes, tokens: Tokens) -> Integers:
@@ -243,6 +204,8 @@ def _each(data: Bytes, tokens: Tokens) -> Text:
     return kinds.pop()
 
 
+MOST_SLOW_LINES = 2000
+"""Lines of a block that are parsed one by one, if the compiled sample is unsure."""
 MOST_ROWS = 10_000
 """Rows with rescued values that one task samples. Values of later rows that do not fit the inferred
 column stay in `_rescued`."""
@@ -301,7 +264,7 @@ class ColumnSampler:
         found = self.fast.infer(block)
         if found is None:
             lines = (line for line in block.data.split(b"\n") if line.strip())
-            seen = infer(_records(lines)).objects or Objects()
+            seen = infer(_records(islice(lines, MOST_SLOW_LINES))).objects or Objects()
             # If the names are data there are no columns, since a record is not a map.
             found = dict(seen.members)
         return self._add({member_path("", name): one for name, one in found.items()})
