@@ -17,6 +17,7 @@ from blizzard.model.bad_lines import steps
 from blizzard.model.columns import with_found
 from blizzard.model.seen import is_column_name
 from blizzard.model.settings import PipelineSettings
+from lakebed.columns.column_mapping import format_path, types_within
 from lakebed.columns.schema import Field, Reading, Schema, walk
 from lakebed.documents.entry import Entry
 from lakebed.partition import table_schema
@@ -194,9 +195,9 @@ def differences(
 
     A missing journal or table does not differ.
     """
-    ours = dict(_delta_types(present))
-    logged = ours if journal is None else dict(_delta_types(journal))
-    tabled = ours if table is None else dict(_delta_types(table))
+    ours = _delta_types(present)
+    logged = ours if journal is None else _delta_types(journal)
+    tabled = ours if table is None else _delta_types(table)
     return tuple(
         ColumnDifference(
             path=path,
@@ -209,24 +210,10 @@ def differences(
     )
 
 
-def _delta_types(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for one in struct["fields"]:
-        path = f"{above}{one['name']}"
-        kind, inner = _delta_outline(one["type"])
-        yield path, kind if one.get("nullable", True) else f"{kind} not null"
-        if inner is not None:
-            yield from _delta_types(inner, f"{path}{'[]' * (kind != 'struct')}.")
-
-
-def _delta_outline(kind: Any) -> tuple[str, Mapping[str, Any] | None]:  # noqa: ANN401 - any type
-    """Return a type without its inner fields, and the struct with them."""
-    match kind:
-        case {"type": "struct"}:
-            return "struct", kind
-        case {"type": "array", "elementType": element}:
-            shown, inner = _delta_outline(element)
-            return f"array<{shown}>", inner
-        case {"type": "map", "keyType": key, "valueType": value}:
-            shown, inner = _delta_outline(value)
-            return f"map<{key}, {shown}>", inner
-    return str(kind), None
+def _delta_types(struct: Mapping[str, Any]) -> dict[str, str]:
+    """Return the types of a schema by path, without the fields inside, which have their own."""
+    return {
+        format_path(path): kind if isinstance(kind, str) else kind["type"]
+        for path, kind, _metadata in types_within(struct)
+        if path
+    }
