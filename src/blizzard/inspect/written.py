@@ -68,6 +68,8 @@ def pipeline_lines(
         yield "  format: json"
     if form.records:
         yield f"  records: {'.'.join(form.records)}"
+    if form.skip:
+        yield f"  skip_records: {{only_key: [{', '.join(form.skip.only_key)}]}}"
     if beside:
         others = ", ".join(map(scalar, beside))
         yield from _comment("  ", f"Other members of a document are left out: {others}")

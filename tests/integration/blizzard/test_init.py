@@ -135,6 +135,10 @@ def test_the_forms_of_files_are_written_down(there: Path, tmp_path: Path) -> Non
         "path": "", "format": "json", "records": "Records",
     }  # fmt: skip
     assert "# Other members of a document are left out: next" in text
+    put(there, "a.json", {"index": {"_id": "1"}}, {"id": 1})
+    text = run(there, "--output", "-").stdout
+    assert yaml.safe_load(text)["source"]["skip_records"] == {"only_key": ["index"]}
+    assert yaml.safe_load(text)["schema"]["fields"] == [{"name": "id", "type": "int64"}]
 
 
 def test_folders_that_look_like_partitions_are_partitions(there: Path, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Guess the form of files from their beginnings: lines, documents, envelopes. Pure.
 
-The corresponding keys of `source` are `format` and `records`.
+The corresponding keys of `source` are `format`, `records` and `skip_records`.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any
 
-from blizzard.model.source.form import Form
+from blizzard.model.source.form import Form, SkipRule
 from blizzard.worker.ndjson.inference import parse, parse_next
 from blizzard.worker.ndjson.lines import BYTE_ORDER_MARK
 from lakebed.types import SourceFormat
@@ -23,6 +23,8 @@ ENVELOPES = frozenset([
 """Usual names of the arrays in envelopes, in lower case."""
 IDENTIFIES = re.compile(r"_?u?u?id|key|.*_id|.*[a-z]Id|timestamp|time|ts")
 """A document with a member of such a name is a record, not an envelope."""
+ACTIONS = ("index", "create", "update", "delete")
+"""The action names of Elasticsearch bulk requests."""
 _SEPARATOR = "\x1e"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 """A string, possibly truncated, or punctuation."""
@@ -94,9 +96,14 @@ def records_of(files: Sequence[FileHead]) -> Records:
                     "out with a narrower path"
                 )
         beside.pop(path[0])
+    rows = [record for each in found for record in _rows(each, form.records)]
+    if not form.is_documents and rows and _is_action(rows[0]):
+        actions = dict.fromkeys(name for each in rows if _is_action(each) for name in each)
+        form = Form(skip=SkipRule(only_key=tuple(actions)))
+        rows = [each for each in rows if not _is_action(each)]
     return Records(
         form=form,
-        records=tuple(record for each in found for record in _rows(each, form.records)),
+        records=tuple(rows),
         beside=tuple(beside),
         strange=tuple(strange),
         bad_lines=bad_lines,
@@ -171,6 +178,15 @@ def at(document: Document, path: Sequence[str]) -> Any:  # noqa: ANN401 - any JS
 def is_records(value: object) -> bool:
     """Whether a value is an array of objects only."""
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+
+
+def _is_action(record: Document) -> bool:
+    """Whether a record is an action of an Elasticsearch bulk request, not a document."""
+    if len(record) != 1:
+        return False
+    ((name, value),) = record.items()
+    is_known = name in ACTIONS and isinstance(value, dict)
+    return is_known and all(key.startswith("_") for key in value)
 
 
 def _text(file: FileHead) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from blizzard.inspect.guess.forms import FileHead, records_of
 from blizzard.inspect.sample import pattern_for, taken
-from blizzard.model.source.form import Form
+from blizzard.model.source.form import Form, SkipRule
 from lakebed.types import SourceFormat
 
 JSON = Form(format=SourceFormat.JSON)
@@ -48,6 +48,13 @@ def begin(*texts: str, whole: bool = True) -> list[FileHead]:
         ('{"id": 7, "items": [{"a": 1}, {"a": 2}]}', Form(), 1),
         ('{"messages": [{"role": "u"}, {"role": "a"}]}\n', Form(), 1),
         ('{"total": 7, "lines": [{"a": 1}, {"a": 2}]}\n', Form(), 1),
+        (
+            '{"index": {"_id": "1"}}\n{"a": 1}\n{"delete": {}}\n{"create": {}}\n{"a": 2}\n',
+            Form(skip=SkipRule(only_key=("index", "delete", "create"))),
+            2,
+        ),
+        ('{"a": 1}\n{"index": {"_id": "1"}}\n', Form(), 2),
+        ('{"index": {"price": 1}}\n{"index": {"price": 2}}\n', Form(), 2),
     ],
 )
 def test_the_form_of_a_file_is_recognised(text: str, form: Form, count: int) -> None:
