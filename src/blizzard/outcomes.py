@@ -16,12 +16,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.records import BadLines, SourceRecord
 from lakebed.errors import (
     LakeError,
-    MachineTrouble,
     ObjectChanged,
-    StoreDenied,
-    StoreFull,
-    StoreMisconfigured,
-    StoreUnavailable,
     Whose,
 )
 from lakebed.telemetry.events import Event
@@ -255,21 +250,9 @@ def _without_column(pipeline: str, entry: Entry) -> Iterator[Event]:
         dropped.update(record.dropped)
         rescued.update(record.rescued)
     if dropped:
-        yield events.FieldsDropped(
-            pipeline=pipeline,
-            entry=entry.sequence,
-            fields=dict(dropped),
-            twins=_twins(dropped, [column["name"] for column in entry.table_schema["fields"]]),
-        )
+        yield events.FieldsDropped(pipeline=pipeline, entry=entry.sequence, fields=dict(dropped))
     if rescued:
         yield events.ValuesRescued(pipeline=pipeline, entry=entry.sequence, paths=dict(rescued))
-
-
-def _twins(dropped: Iterable[str], columns: Iterable[str]) -> dict[str, str]:
-    """Return the dropped fields that differ from a column only in case."""
-    seen = {column.casefold(): column for column in columns}
-    pairs = ((name, seen.setdefault(name.casefold(), name)) for name in sorted(dropped))
-    return {name: other for name, other in pairs if name != other}
 
 
 def _failed(pipeline: str, entry: Entry, record: SourceRecord) -> events.SourceFileFailed:
@@ -289,16 +272,6 @@ def _failed(pipeline: str, entry: Entry, record: SourceRecord) -> events.SourceF
 
 class TooManyFailures(LakeError, code="max_failures_reached", whose=Whose.USER):
     """As many source files failed as `error_handling.max_failures` allows."""
-
-
-class BatchFailed(LakeError, code="batch_failed", whose=Whose.EXTERNAL):
-    """Every source file of a batch failed, for reasons outside the files."""
-
-
-NO_FAULT_OF_FILES = frozenset(
-    kind.code
-    for kind in (StoreUnavailable, StoreDenied, StoreMisconfigured, StoreFull, MachineTrouble)
-)
 
 
 @dataclass(slots=True)
@@ -328,8 +301,6 @@ class RunTotals:
     """The files that count against `max_failures`."""
     tried: set[str] = field(default_factory=set)
     """The files that this run does not try again."""
-    trouble: BatchFailed | None = None
-    """Why a run with `once` is incomplete: no file of a batch could be read or written."""
 
     def add(self, entry: Entry, work: EntryWork) -> None:
         """Add a journaled batch."""
@@ -341,7 +312,6 @@ class RunTotals:
         }
         if self.once:
             self.tried |= {record.key for record in entry.sources if record.failure is not None}
-            self.trouble = self.trouble or _trouble_of(entry)
         totals = self.statistics
         totals.files_processed += work.source_files
         totals.records_processed += work.rows
@@ -365,18 +335,3 @@ class RunTotals:
                 f"{count} failed so far and "
                 f"error_handling.max_failures is {limit}; what succeeded is journaled"
             )
-
-
-def _trouble_of(entry: Entry) -> BatchFailed | None:
-    """Return the external cause that failed every file of a batch, if there is one."""
-    sources = [record for record in entry.sources if not record.gone]
-    failures = [record.failure for record in sources if record.failure is not None]
-    if not failures or len(failures) < len(sources):
-        return None
-    if any(failure.code not in NO_FAULT_OF_FILES for failure in failures):
-        return None
-    first = failures[0]
-    return BatchFailed(
-        f"every source file of batch {entry.sequence} failed, and not through a fault of its own: "
-        f"{first.message} [{first.code}]"
-    )

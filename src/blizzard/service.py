@@ -185,7 +185,7 @@ class Service:
             Result(
                 settings=each.settings,
                 statistics=each.statistics,
-                error=errors.get(name) or each.totals.trouble,
+                error=errors.get(name),
             )
             for name, each in pipelines.items()
         ]

@@ -38,7 +38,6 @@ OPEN_SETS = {"penguin_pipeline_stopped"}
 OF_THE_PROGRAM = {"blizzard_build_info", "penguin_build_info"}
 """What is so for a whole process, from its start."""
 NEVER_A_STEPS = {
-    "batch_failed",  # at the end of a run
     "catalog_conflict",  # beside the steps
     "columns_unknown",  # a command, or beside the steps
     "pipelines_failed",  # of a call from Python

@@ -290,27 +290,14 @@ class FieldsDropped(PipelineEvent, level=Level.WARN):
 
     entry: int
     fields: dict[str, int]
-    twins: dict[str, str] = field(default_factory=dict)
-    """Fields that differ only in case from a column or another field, with that name."""
 
     def message(self) -> str:
         """Return the fields, the most frequent first, and the remedies."""
         return (
             f"batch {self.entry}: values of undeclared fields were left out: "
-            f"{_frequent(self.fields)}{'; '.join(('', *self._ways_out()))}"
+            f"{_frequent(self.fields)}; declare them under schema.fields to keep them, and rename "
+            "those in the data that differ from another field only in case"
         )
-
-    def _ways_out(self) -> Iterable[str]:
-        free = [name for name in self.fields if name not in self.twins]
-        if free:
-            which, kept = (", ".join(free[:10]), "that") if self.twins else ("them", "them")
-            yield f"declare {which} under schema.fields to keep {kept}"
-        for name, other in list(self.twins.items())[:3]:
-            yield (
-                f"{name} differs from {other} only in case, and Delta column names are "
-                "case-insensitive: only the spelling that schema.fields declares is kept, so "
-                "rename one of them in the data to keep both"
-            )
 
     def measures(self) -> Iterable[Measure]:
         """Count the values; names are not a label, since the data can contain any number."""

@@ -7,18 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 
 from rich.console import Console
 
-from blizzard.answers.status_reader import failed_files
-from blizzard.answers.wording.phrases import quarantine_hint
 from blizzard.cli.call import PipelineCall, document_of
 from blizzard.execute.spark.jvm import require_java
 from blizzard.execute.spark.runner import SparkRunner
 from blizzard.handoff.held_rows import Counts, WithheldFiles, read_withheld
-from blizzard.journal.checkpoint import read_ledger
 from blizzard.listeners import BatchDisplay, exporting
 from blizzard.metrics import METRICS
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.stores import open_reader, sink_location
-from blizzard.outcomes import BatchFailed
 from blizzard.pipeline_log import PipelineLog
 from blizzard.service import Result, Service
 from lakebed.errors import LakeError
@@ -87,9 +83,6 @@ def _report(call: PipelineCall, results: Collection[Result], *, once: bool) -> N
         for each in results
     )
     call.show(result_lines(results, counts), *documents)
-    for each in results:
-        if each.statistics.files_failed:
-            call.show(_hint(each.settings))
     errors = [each.error for each in results if each.error is not None]
     # With inline commits this run answers for held files, as `penguin --once` does.
     held = once and any(
@@ -113,12 +106,6 @@ def result_lines(results: Collection[Result], counts: Mapping[str, Counts]) -> I
         written = (done.lines_quarantined, done.parquet_files_written, size)
         rows.append((name, *read, *written, _outcome(each, counts[name])))
     yield Table((*titles, ""), rows)
-    # Every other error that ended a pipeline is in the log.
-    yield from (
-        f"{each.settings.name}: {each.error}"
-        for each in results
-        if isinstance(each.error, BatchFailed)
-    )
     for each in results:
         earlier = each.statistics.files_still_failed - _failed(each)
         if earlier > 0:
@@ -141,18 +128,6 @@ def _outcome(result: Result, counts: Counts) -> str:
         (f"{plural(failed, 'source file')} failed", failed),
     )
     return ", ".join(word for word, applies in words if applies)
-
-
-def _hint(settings: PipelineSettings) -> Iterator[str]:
-    """Suggest quarantine if bad lines failed whole files."""
-    try:
-        history = read_ledger(open_reader(sink_location(settings)), settings.name)
-    except LakeError:
-        return  # The run has reported the error of the store.
-    files = (one for each in settings.sources for one in failed_files(settings, each, history))
-    hint = quarantine_hint(settings, (one.line for one in files))
-    if hint is not None:
-        yield f"pipeline {settings.name}: {hint}"
 
 
 def _tables_committed_inline(settings: BlizzardSettings) -> list[HealthPart]:

@@ -151,27 +151,18 @@ class Uploads:
             self.retries += 1
 
     def _put_once(self, name: TablePath, file: ClosedFile) -> ObjectFacts:
-        """Upload a file once, counting its parts in flight.
-
-        The store does not report finished parts, so the count is an upper bound.
-        """
-        most, parts = self._settings.max_concurrent_parts, 0
-
-        def part_taken() -> None:
-            nonlocal parts
-            if parts < most:
-                parts += 1
-                with self._lock:
-                    self._progress.active_parts += 1
-
+        """Upload a file once, counting the parts that may be in flight."""
+        multipart, most = self._settings.in_parts(file.size), self._settings.max_concurrent_parts
+        parts = min(most, -(-file.size // self._settings.part_size)) if multipart else 0
+        with self._lock:
+            self._progress.active_parts += parts
         try:
             return self._store.upload(
                 name,
                 file.path,
                 part_size=self._settings.part_size,
-                multipart=self._settings.in_parts(file.size),
+                multipart=multipart,
                 max_parts=most,
-                part_taken=part_taken,
             )
         except BaseException as error:
             if (ours := panic_as_error(error)) is not error:
