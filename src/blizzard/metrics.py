@@ -135,11 +135,6 @@ METRICS = (
         "Failed requests to a notification queue.",
         code=QUEUE_FAILURES,
     ),
-    _seconds(
-        "blizzard_notice_duration_seconds",
-        "Time from the creation of a file to its discovery by a notice.",
-        buckets=QUICK,
-    ),
     _counter("blizzard_history_rebuilt_total", "Times every journal entry was read again."),
     _counter("blizzard_snapshot_failures_total", "Snapshots that could not be written."),
     _counter("blizzard_jobs_split_total", "Spark jobs run again in halves because workers died."),

@@ -176,7 +176,7 @@ def test_messages_are_hidden_and_acknowledged(lake: GoogleLake):
         for number in range(120):
             lake.send(str(number).encode())
         got = [*queue.receive(hide_secs=60), *queue.receive(hide_secs=60)]
-        assert sorted(int(json.loads(each.body)["data"]) for each in got) == list(range(120))
+        assert len({each.id for each in got}) == 120
         assert queue.receive(hide_secs=60) == []
         first, second, *rest = [each.receipt for each in got]
         queue.delete([first, *rest])

@@ -62,11 +62,7 @@ class HintCheck:
         if odd or not plan.wanted(hint.path):
             self._followed.settled[hint] = NoticeKind.NOT_MATCHED
             return
-        before = self.context.lookup(hint.key)
-        if before.unfinished is None and _is_known(hint, before):
-            self._followed.settled[hint] = NoticeKind.KNOWN
-            return
-        yield before
+        yield self.context.lookup(hint.key)
 
     def _consider(self, scan: Scan, hint: Hint, facts: ObjectFacts | None, known: Recorded) -> None:
         if facts is None:
@@ -111,14 +107,6 @@ class HintCheck:
             again=known.again | found.again,
             changed=known.changed + found.changed,
         )
-
-
-def _is_known(hint: Hint, before: Recorded) -> bool:
-    """Whether a message is about the ingested object, by size and e-tag."""
-    name = before.finished
-    if name is None or hint.size is None or hint.etag is None:
-        return False
-    return (hint.size, hint.etag) == (name.size, (name.etag or "").strip('"'))
 
 
 def _is_usable(path: str) -> bool:

@@ -8,25 +8,15 @@ from blizzard.events.batch import PipelineEvent
 from lakebed.telemetry.events import Level
 from lakebed.telemetry.health import HealthChange, Mark
 from lakebed.telemetry.measures import Age, Measure
-from lakebed.units import plural, took
+from lakebed.units import plural
 
 
 class FilesNoticed(PipelineEvent, level=Level.DEBUG):
     """Files were found because messages named them, not by a listing."""
 
     files: int
-    lag_secs: tuple[float, ...]
-    """Seconds since the creation of each file, if its message gives that time."""
 
-    def message(self) -> str:
-        """Return the number of files and the longest lag."""
-        lag = f", at most {took(max(self.lag_secs))} after they were created"
-        return f"{plural(self.files, 'source file')} found by notice{lag if self.lag_secs else ''}"
-
-    def measures(self) -> Iterable[Measure]:
-        """Observe the lags."""
-        for lag in self.lag_secs:
-            yield self.observe("blizzard_notice_duration_seconds", lag)
+    says = "{files:#source file} found by notice"
 
 
 class NoticesSettled(

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 
 
@@ -12,11 +11,6 @@ class Hint:
 
     source: str
     path: str
-    at: datetime | None = None
-    """The time of creation, according to the message."""
-    size: int | None = None
-    etag: str | None = None
-    """Without quotes."""
 
     @property
     def key(self) -> str:

@@ -65,7 +65,7 @@ _REFUSED = (401, 403)
 
 
 class AzureQueue:
-    """A storage queue, used by two threads at once."""
+    """A storage queue."""
 
     def __init__(
         self,

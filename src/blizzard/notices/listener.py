@@ -1,6 +1,6 @@
-"""Listen to the queues of a pipeline in threads, and wake the pipeline.
+"""Listen to the queues of a pipeline, each in a thread, and wake the pipeline.
 
-One thread waits for messages; another deletes settled messages and hides the others again. A queue
+Between two requests for messages, settled messages are deleted and the others hidden again. A queue
 that does not answer is retried with backoff; meanwhile, files are found by listing.
 """
 
@@ -8,6 +8,7 @@ import os
 import random
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self, assert_never
 
@@ -40,10 +41,10 @@ class QueueLimits:
     """How long a message is hidden; after a crash it is delivered again this late."""
     hide_again_secs: float = 100.0
     """The age at which unsettled messages are hidden again."""
-    tidy_secs: float = 0.5
-    """The interval of deleting settled messages."""
+    full_secs: float = 0.5
+    """The pause before the next look at an inbox with `most_open` messages."""
     end_secs: float = 2.0
-    """The most seconds to wait at the end for settled messages to be deleted."""
+    """The most seconds to wait at the end for a request in progress."""
     backoff: Backoff = field(default_factory=Backoff)
 
 
@@ -70,71 +71,60 @@ class QueueListener:
         self._limits = limits or QueueLimits()
         self._ended = threading.Event()
         self._unreadable_reported = False
-        self._queue: Queue | None = None
-        self._opened = threading.Lock()
-        self._running = 2
-        self._threads = [
-            threading.Thread(target=self._loop, args=(each,), name=name, daemon=True)
-            for each, name in ((self._receive, "notices"), (self._tidy, "notices-tidy"))
-        ]
+        self._thread = threading.Thread(target=self._listen, name="notices", daemon=True)
 
     def start(self) -> None:
         """Start listening."""
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
 
     def close(self) -> None:
-        """Stop listening, and wait briefly for settled messages to be deleted.
+        """Stop listening.
 
-        A pending receive is not waited for: its messages are delivered again.
+        A pending receive is not waited for long: messages that are not deleted are delivered again.
         """
         self._ended.set()
-        if self._threads[1].is_alive():
-            self._threads[1].join(self._limits.end_secs)
+        if self._thread.is_alive():
+            self._thread.join(self._limits.end_secs)
 
-    def _loop(self, work: Callable[[], None]) -> None:
-        try:
-            self._repeat(work)
-        finally:
-            with self._opened:
-                self._running -= 1
-                if not self._running and self._queue is not None:
-                    self._queue.close()
-
-    def _repeat(self, work: Callable[[], None]) -> None:
+    def _listen(self) -> None:
+        queue: Queue | None = None
         failures = 0
-        while True:
-            last = self._ended.is_set()
+        while not self._ended.is_set():
             try:
-                work()
+                queue = queue or self._open_queue()
+                self._receive(queue)
+                self._tidy(queue)
                 if failures:
                     self._emit(QueueRecovered(pipeline=self._pipeline, queue=self._name))
                 failures = 0
             except Exception as error:  # noqa: BLE001 - on any error, files are found without it
-                if last or self._ended.is_set():
-                    return
+                if self._ended.is_set():
+                    break
                 failures += 1
                 pause = self._limits.backoff.wait(failures, random.random)
-                self._emit(
-                    QueueFailed(
-                        pipeline=self._pipeline,
-                        queue=self._name,
-                        code=error.code if isinstance(error, LakeError) else UNFORESEEN,
-                        # The text of an unforeseen error may hold anything.
-                        error=str(error) if isinstance(error, LakeError) else type(error).__name__,
-                        next_try_secs=pause,
-                    )
-                )
+                self._failed(error, pause)
                 self._ended.wait(pause)
-            if last:
-                return
+        if queue is not None:
+            with suppress(Exception):
+                self._tidy(queue)
+            queue.close()
 
-    def _receive(self) -> None:
-        if self._ended.is_set():
-            return
-        queue = self._connected()
+    def _failed(self, error: Exception, pause: float) -> None:
+        """Report an error; the text of an unforeseen one may hold anything."""
+        known = isinstance(error, LakeError)
+        self._emit(
+            QueueFailed(
+                pipeline=self._pipeline,
+                queue=self._name,
+                code=error.code if isinstance(error, LakeError) else UNFORESEEN,
+                error=str(error) if known else type(error).__name__,
+                next_try_secs=pause,
+            )
+        )
+
+    def _receive(self, queue: Queue) -> None:
         if self._inbox.messages >= self._limits.most_open:
-            self._ended.wait(self._limits.tidy_secs)
+            self._ended.wait(self._limits.full_secs)
             return
         messages = queue.receive(hide_secs=self._limits.hide_secs)
         for message in messages:
@@ -142,28 +132,15 @@ class QueueListener:
         if not messages:
             self._ended.wait(EMPTY_SECS)
 
-    def _connected(self) -> Queue:
-        if self._queue is None:
-            queue = self._open_queue()
-            with self._opened:
-                self._queue = queue
-        return self._queue
-
-    def _tidy(self) -> None:
-        self._ended.wait(self._limits.tidy_secs)
-        with self._opened:
-            queue = self._queue
-        if queue is None:
-            return  # The receiver reports the error.
+    def _tidy(self, queue: Queue) -> None:
         settled = self._inbox.take_settled(self._name)
         try:
             queue.delete(settled)
         except Exception:
             self._inbox.to_delete(self._name, settled)
             raise
-        if not self._ended.is_set():
-            hidden = self._inbox.to_hide(self._name, older=self._limits.hide_again_secs)
-            queue.hide(hidden, secs=self._limits.hide_secs)
+        hidden = self._inbox.to_hide(self._name, older=self._limits.hide_again_secs)
+        queue.hide(hidden, secs=self._limits.hide_secs)
 
     def take(self, message: Message) -> None:
         """Add the files that a message names to the inbox; settle it if none is in our sources."""

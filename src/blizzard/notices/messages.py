@@ -2,8 +2,8 @@
 
 S3 sends notifications directly to a queue, through SNS (wrapped, unless raw delivery is on) or
 through EventBridge; Azure sends them through Event Grid, in one of two schemas, in base64; Google
-sends attributes that name the object, and its metadata unless configured not to. Parsing never
-fails, since anyone may be allowed to send to a queue.
+sends attributes that name the object. Parsing never fails, since anyone may be allowed to send to a
+queue.
 """
 
 import json
@@ -11,7 +11,6 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -25,7 +24,6 @@ DEEPEST = 3
 
 _SUBJECT = re.compile(r"/blobServices/default/containers/([^/]+)/blobs/(.+)", re.DOTALL)
 _TOPIC = re.compile(r"/storageAccounts/([^/]+)$", re.IGNORECASE)
-_NUMBER = re.compile(r"[0-9]{1,18}")
 UNWRITTEN = "CreateFile"
 """The Azure event of creating an empty file in a hierarchical account; another event follows when
 the file has been written and closed."""
@@ -39,9 +37,6 @@ class ObjectCreated:
     key: str
     account: str = ""
     """The Azure account, if the message has it."""
-    at: datetime | None = None
-    size: int | None = None
-    etag: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +117,6 @@ def _of_s3(record: object) -> ObjectCreated | NoticeKind:
     return _created(
         _at(record, "s3", "bucket", "name"),
         unquote_plus(key) if isinstance(key, str) else None,
-        at=_at(record, "eventTime"),
-        size=_at(record, "s3", "object", "size"),
-        etag=_at(record, "s3", "object", "eTag"),
     )
 
 
@@ -133,19 +125,15 @@ def _of_event_bridge(document: dict[str, Any]) -> ObjectCreated | NoticeKind:
     if document["detail-type"] != "Object Created":
         return NoticeKind.OTHER_EVENT
     return _created(
-        _at(document, "detail", "bucket", "name"),
-        _at(document, "detail", "object", "key"),
-        at=document.get("time"),
-        size=_at(document, "detail", "object", "size"),
-        etag=_at(document, "detail", "object", "etag"),
+        _at(document, "detail", "bucket", "name"), _at(document, "detail", "object", "key")
     )
 
 
 def _of_event_grid(event: object) -> ObjectCreated | NoticeKind:
     """Read an event of Event Grid, in its own schema or that of CloudEvents 1.0."""
-    kind, at, topic = (_at(event, name) for name in ("eventType", "eventTime", "topic"))
+    kind, topic = _at(event, "eventType"), _at(event, "topic")
     if _at(event, "specversion") is not None:
-        kind, at, topic = (_at(event, name) for name in ("type", "time", "source"))
+        kind, topic = _at(event, "type"), _at(event, "source")
     if not isinstance(kind, str):
         return NoticeKind.UNREADABLE
     if kind != "Microsoft.Storage.BlobCreated" or _at(event, "data", "api") == UNWRITTEN:
@@ -158,40 +146,20 @@ def _of_event_grid(event: object) -> ObjectCreated | NoticeKind:
     return _created(
         found[1],
         _blob(_at(event, "data", "url"), found[1]) or found[2],
-        at=at,
-        size=_at(event, "data", "contentLength"),
-        etag=_at(event, "data", "eTag"),
         account=account[1] if account is not None else "",
     )
 
 
 def _of_google(document: dict[str, Any]) -> ObjectCreated | NoticeKind:
-    """Read a message of Pub/Sub: its attributes name the object, and its data may describe it.
-
-    Its etag is not the one that the store returns, which is the digest for most objects.
-    """
+    """Read a message of Pub/Sub, whose attributes name the object."""
     kind = _at(document, "attributes", "eventType")
     if not isinstance(kind, str):
         return NoticeKind.UNREADABLE
     if kind != "OBJECT_FINALIZE":
         return NoticeKind.OTHER_EVENT
-    metadata = _parsed(document.get("data"))
-    size = _at(metadata, "size")
     return _created(
-        _at(document, "attributes", "bucketId"),
-        _at(document, "attributes", "objectId"),
-        at=_at(document, "attributes", "eventTime"),
-        size=int(size) if isinstance(size, str) and _NUMBER.fullmatch(size) else None,
-        etag=_digest(_at(metadata, "md5Hash")),
+        _at(document, "attributes", "bucketId"), _at(document, "attributes", "objectId")
     )
-
-
-def _digest(value: object) -> str | None:
-    """Convert a base64 digest to the hexadecimal of an etag; None if invalid."""
-    try:
-        return b64decode(value, validate=True).hex() if isinstance(value, str) else None
-    except ValueError:
-        return None
 
 
 def _blob(url: object, container: str) -> str:
@@ -203,19 +171,10 @@ def _blob(url: object, container: str) -> str:
     return unquote(path.partition(f"/{container}/")[2])
 
 
-def _created(
-    bucket: object, key: object, *, at: object, size: object, etag: object, account: str = ""
-) -> ObjectCreated | NoticeKind:
+def _created(bucket: object, key: object, *, account: str = "") -> ObjectCreated | NoticeKind:
     if not (isinstance(bucket, str) and isinstance(key, str) and bucket and key):
         return NoticeKind.UNREADABLE
-    return ObjectCreated(
-        bucket=bucket,
-        key=key,
-        account=account,
-        at=_time(at),
-        size=size if isinstance(size, int) and not isinstance(size, bool) else None,
-        etag=etag.strip('"') if isinstance(etag, str) and etag else None,
-    )
+    return ObjectCreated(bucket=bucket, key=key, account=account)
 
 
 def _at(value: object, *path: str) -> object:
@@ -224,17 +183,6 @@ def _at(value: object, *path: str) -> object:
             return None
         value = value.get(name)
     return value
-
-
-def _time(value: object) -> datetime | None:
-    """Parse a time; None if invalid, since it is optional."""
-    if not isinstance(value, str):
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def place_of_source(source: SourceSettings) -> Place:
@@ -251,9 +199,7 @@ def hint_for(created: ObjectCreated, sources: Mapping[str, Place]) -> Hint | Non
     for source, place in sources.items():
         there = replace(place, bucket=created.bucket, account=created.account, folders=folders)
         if path := there.below(place):
-            return Hint(
-                source=source, path=path, at=created.at, size=created.size, etag=created.etag
-            )
+            return Hint(source=source, path=path)
     return None
 
 

@@ -7,7 +7,6 @@ of the libraries may contain names and keys, so our messages have only the error
 import json
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -49,8 +48,9 @@ for _library in ("google", "grpc"):
     # Their warnings quote responses, and are for users who log them.
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
-WAIT_SECS = 20.0
-"""The most seconds that a pull waits for a message; a timeout is not an error."""
+WAIT_SECS = 5.0
+"""The most seconds that a pull waits for a message; a timeout is not an error. Settled messages
+wait as long to go."""
 MOST = 100
 """Messages in one request."""
 MOST_RECEIPTS = 500
@@ -81,7 +81,7 @@ UNKNOWN_KEY = "the queue refused the credentials; check them [{}]"
 
 
 class PubSubQueue:
-    """A Pub/Sub subscription, used by two threads at once."""
+    """A Pub/Sub subscription."""
 
     def __init__(
         self,
@@ -93,7 +93,6 @@ class PubSubQueue:
         self._url = settings.url
         self._subscription = settings.url[settings.url.index("projects/") :]
         self._wait_secs = wait_secs
-        self._renewing = threading.Lock()
         self._login: Credentials | None = None
         with _translated(self._url, CONSUME):
             if not settings.endpoint.startswith("http://"):
@@ -165,9 +164,8 @@ class PubSubQueue:
 
     def _renew(self) -> None:
         """Refresh an expired token here: an error within a call would have no type."""
-        with self._renewing:
-            if self._login is not None and not self._login.valid:
-                self._login.refresh(Request())
+        if self._login is not None and not self._login.valid:
+            self._login.refresh(Request())
 
 
 def login_of(settings: QueueSettings, environment: Mapping[str, str]) -> Credentials:
@@ -224,9 +222,8 @@ def _connect(channel: Any) -> None:  # noqa: ANN401 - grpc has no types
 
 
 def _body(received: ReceivedMessage) -> str:
-    """Return a message as JSON: attributes that name the object, and its metadata."""
-    data = received.message.data.decode(errors="replace")
-    return json.dumps({"attributes": dict(received.message.attributes), "data": data})
+    """Return the attributes of a message, which name the object, as JSON."""
+    return json.dumps({"attributes": dict(received.message.attributes)})
 
 
 @contextmanager

@@ -111,7 +111,7 @@ class Inbox(Hints):
         self._ring = ring
         self._lock = threading.Lock()
         self._open: dict[str, list[_OpenNotice]] = {}
-        """By file; the last message describes the object, and all are settled together."""
+        """By file; those of one check are settled together."""
         self._checked: dict[str, list[_OpenNotice]] = {}
         """Those in the current check; others may arrive meanwhile, about a newer object."""
         self._messages: dict[MessageId, _Message] = {}
@@ -206,9 +206,7 @@ class Inbox(Hints):
             for hint, kind in result.settled.items():
                 counts[kind] += self._settle(checked[hint.key])
         if new:
-            lags = (now - each.at.timestamp() for each in new if each.at is not None)
-            found_after = tuple(max(0.0, lag) for lag in lags)
-            self._emit(FilesNoticed(pipeline=self._pipeline, files=len(new), lag_secs=found_after))
+            self._emit(FilesNoticed(pipeline=self._pipeline, files=len(new)))
         for kind, notices in counts.items():
             self.count(kind, notices)
 

@@ -8,8 +8,8 @@ from blizzard.notices.queue import Depth, Message, QueueDenied, QueueMissing, Qu
 from lakebed.errors import LakeError
 from lakebed.storage.aws.clients import AwsError, AwsFault, asking, open_client
 
-WAIT_SECS = 20
-"""The most seconds that a request waits for a message: the limit of SQS."""
+WAIT_SECS = 5
+"""The most seconds that a request waits for a message; settled messages wait as long to go."""
 MOST = 10
 """Messages in one request: the limit of SQS."""
 
@@ -33,7 +33,7 @@ ERRORS: Mapping[AwsFault, tuple[type[LakeError], str]] = {
 
 
 class SqsQueue:
-    """An SQS queue, used by two threads at once."""
+    """An SQS queue."""
 
     def __init__(self, settings: QueueSettings, *, wait_secs: int = WAIT_SECS) -> None:
         self._url = settings.url
@@ -48,7 +48,6 @@ class SqsQueue:
                 read_timeout=wait_secs + 10,
                 # Longer outages are left to our own backoff, which is logged.
                 retries={"mode": "standard", "total_max_attempts": 2},
-                max_pool_connections=2,
             )
 
     def receive(self, *, hide_secs: int) -> Sequence[Message]:

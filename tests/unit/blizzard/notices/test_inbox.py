@@ -3,7 +3,6 @@
 import threading
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Self
 
 import pytest
@@ -105,16 +104,13 @@ def test_an_entry_settles_no_hint_that_was_never_looked_at(post: Post):
     assert post.due() == [A]
 
 
-def test_the_lag_is_counted_from_the_event_once_for_each_file(post: Post):
-    at = datetime.fromtimestamp(post.hands.at - 2, UTC)
-    noticed = Hint(source="s", path="a", at=at)
-    early = Hint(source="s", path="b", at=datetime.fromtimestamp(post.hands.at + 9, UTC))
-    post.put("1", noticed, early, Hint(source="s", path="c"))
+def test_each_file_is_told_once(post: Post):
+    post.put("1", A, B)
     hints = tuple(post.due())
     post.inbox.followed(HintsFollowed(waiting=list(hints), new=list(hints)))
     post.inbox.followed(HintsFollowed(waiting=list(hints), new=list(hints)))
     (told,) = [each for each in post.events if isinstance(each, FilesNoticed)]
-    assert (told.files, told.lag_secs) == (3, (2.0, 0.0))
+    assert told.files == 2
 
 
 def test_open_messages_are_hidden_anew_in_time(post: Post):
@@ -129,7 +125,7 @@ def test_open_messages_are_hidden_anew_in_time(post: Post):
     assert post.inbox.to_hide("q", older=100) == ["r-2"]
 
 
-QUICK = QueueLimits(tidy_secs=0.001, backoff=Backoff(first_secs=0.001, limit_secs=0.002))
+QUICK = QueueLimits(full_secs=0.001, backoff=Backoff(first_secs=0.001, limit_secs=0.002))
 SOURCES = {"s": place_of("s3://lake/in")}
 
 
@@ -174,9 +170,9 @@ def test_what_could_not_be_deleted_is_deleted_later():
     assert ear.said(QueueFailed)
 
 
-def test_an_end_waits_for_no_message_and_deletes_what_is_settled():
-    """A queue may hold a request for twenty seconds; a stop does not."""
-    ear = Ear()
+def test_an_end_waits_for_no_message():
+    """A queue may hold a request for some seconds; a stop does not."""
+    ear = Ear(replace(QUICK, end_secs=0.001))
     held, came = threading.Event(), threading.Event()
 
     def receive(*, hide_secs: int) -> list[object]:
@@ -188,10 +184,10 @@ def test_an_end_waits_for_no_message_and_deletes_what_is_settled():
     with ear:
         assert came.wait(300)
         ear.inbox.to_delete(ear.queue.name, ["r1"])
-    assert ear.queue.deleted == ["r1"]
     assert not ear.queue.closed
     held.set()
     until(lambda: ear.queue.closed)
+    assert ear.queue.deleted == ["r1"]
 
 
 def test_no_more_is_received_than_may_be_open():
