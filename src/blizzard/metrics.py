@@ -6,7 +6,7 @@ from functools import partial
 import lakebed.errors
 import penguin.model.settings
 from blizzard.discover.finding import AMISS
-from blizzard.events import BatchStep, Retried
+from blizzard.events import BatchStep
 from blizzard.model.notices import NoticeKind
 from blizzard.notices.queue import QUEUE_ERRORS
 from lakebed.documents.records import FailureStage
@@ -110,7 +110,11 @@ METRICS = (
         "blizzard_source_files_gone_total",
         "Failed source files that disappeared from their source.",
     ),
-    _counter("blizzard_retries_total", "Requests to a store that were retried.", stage=Retried),
+    _counter(
+        "blizzard_retries_total",
+        "Requests to a store that were retried.",
+        stage=("download", "upload"),
+    ),
     _counter("blizzard_values_dropped_total", "Values of fields not declared in the schema."),
     _counter("blizzard_values_rescued_total", "Values that no column takes, kept in _rescued."),
     _counter(

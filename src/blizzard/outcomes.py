@@ -7,10 +7,9 @@ from datetime import datetime
 
 from blizzard import events
 from blizzard.discover.finding import AMISS, Finding, Reason
-from blizzard.journal.journal import Journal
 from blizzard.model.event_time import row_partitions, rows_without_time
 from blizzard.model.settings import PipelineSettings
-from blizzard.proposal import BatchProposal, BatchRun
+from blizzard.proposal import BatchRun
 from lakebed.columns.column_mapping import format_path
 from lakebed.documents.entry import Entry
 from lakebed.documents.records import BadLines, SourceRecord
@@ -109,28 +108,6 @@ def names_skipped(pipeline: str, findings: Mapping[str, Finding]) -> Iterator[ev
             )
 
 
-def watched(settings: PipelineSettings) -> events.SourcesWatched:
-    """Return which sources a run keeps listing, and how often."""
-    return events.SourcesWatched(
-        pipeline=settings.name,
-        places=tuple(source.uri for source in settings.sources),
-        every_secs=settings.poll_interval,
-    )
-
-
-def started(pipeline: str, proposal: BatchProposal, journal: Journal) -> events.BatchStarted:
-    """Return that a batch begins, and how much is in it."""
-    return events.BatchStarted(
-        pipeline=pipeline,
-        entry=journal.sequence + 1,
-        files=len(proposal.files),
-        bytes=sum(file.to_read for file in proposal.files),
-        units=len(proposal.units),
-        planned=tuple((unit.name, len(unit.files), unit.to_read) for unit in proposal.units),
-        journal=journal.id,
-    )
-
-
 def resting(findings: Mapping[str, Finding], unfinished: Iterable[SourceRecord]) -> int:
     """Count the failed files that are neither due now nor found gone."""
     found = {file.key for finding in findings.values() for file in finding.take}
@@ -189,25 +166,6 @@ def journaled(
         delays=_delays(entry, batch, done),
         document=entry,
     )
-
-
-def handed_in(pipeline: str, entry: Entry, batch: BatchRun, now: float) -> events.BatchCutShort:
-    """Return that a batch was journaled before all of its files were read."""
-    age = now - batch.proposal.began
-    return events.BatchCutShort(
-        pipeline=pipeline, entry=entry.sequence, left=batch.left, seconds=age
-    )
-
-
-def handed_off(entry: Entry, files: int) -> Iterator[events.FilesHandedOff]:
-    """Yield the hand-off of an entry's files, if there are any."""
-    if files:
-        yield events.FilesHandedOff(
-            pipeline=entry.pipeline,
-            entry=entry.sequence,
-            handoff=entry.handoff.value,
-            files=files,
-        )
 
 
 def _delays(entry: Entry, batch: BatchRun, done: Collection[str]) -> tuple[float, ...]:

@@ -144,7 +144,19 @@ class Pipeline:
             proposal, done = self._renew(journal, proposal)
             if not (proposal.units or proposal.failed):
                 return done
-        self._events.started(outcomes.started(self.settings.name, proposal, journal))
+        self._events.started(
+            events.BatchStarted(
+                pipeline=self.settings.name,
+                entry=journal.sequence + 1,
+                files=len(proposal.files),
+                bytes=sum(file.to_read for file in proposal.files),
+                units=len(proposal.units),
+                planned=tuple(
+                    (unit.name, len(unit.files), unit.to_read) for unit in proposal.units
+                ),
+                journal=journal.id,
+            )
+        )
         try:
             return self._run(journal, proposal)
         except BaseException as error:
@@ -163,7 +175,11 @@ class Pipeline:
         resting = outcomes.resting(proposal.findings, _unfinished(journal))
         self.emit(events.NothingNew(pipeline=self.settings.name, resting=resting))
         if not self.pace.drain:
-            self._events.once(outcomes.watched(self.settings))
+            places = tuple(source.uri for source in self.settings.sources)
+            every = self.settings.poll_interval
+            self._events.once(
+                events.SourcesWatched(pipeline=self.settings.name, places=places, every_secs=every)
+            )
 
     def _renew(self, journal: Journal, proposal: BatchProposal) -> tuple[BatchProposal, bool]:
         """Supersede the rows of changed files; unreadable ones fail."""
@@ -225,7 +241,7 @@ class Pipeline:
         dead_letters = self._dead_letters.record(
             sources,
             batch=journal.sequence + 1,
-            pause=self._events.pausing(events.Retried.DLQ, self.pause),
+            pause=self.pause,
         )
         with self._events.timed(events.BatchStep.JOURNAL):
             written = ingested.columns.entry(settled.files)
@@ -234,7 +250,11 @@ class Pipeline:
             )
         self._journaled(journal, entry, batch)
         if settled.handed_in and batch.left:
-            self.emit(outcomes.handed_in(self.settings.name, entry, batch, self.clock.seconds()))
+            age = self.clock.seconds() - proposal.began
+            cut = events.BatchCutShort(
+                pipeline=entry.pipeline, entry=entry.sequence, left=batch.left, seconds=age
+            )
+            self.emit(cut)
         self._publish()
         settled.require_room()
         self.totals.check_failures(self.settings.max_failures)
@@ -278,7 +298,7 @@ class Pipeline:
                 identity_of(self.settings, self.run_id),
                 history,
                 self.clock,
-                pause=self._events.pausing(events.Retried.JOURNAL, self.pause),
+                pause=self.pause,
                 guard=self._check_lease,
                 limits=limits,
             )
@@ -351,7 +371,8 @@ class Pipeline:
         """Report and count a journaled batch, which has yet to be handed off."""
         work = outcomes.work_of(entry, self.settings)
         seconds = self.clock.seconds() - batch.proposal.began
-        self._events.all(outcomes.journaled(entry, self.settings, batch, work, seconds))
+        for event in outcomes.journaled(entry, self.settings, batch, work, seconds):
+            self.emit(event)
         self._schedule.journaled(
             {record.key for record in entry.sources},
             partly_read={record.source for record in entry.sources if not record.complete},
@@ -385,7 +406,15 @@ class Pipeline:
             done = self.publisher.publish(journal.store, last, redo=last is not batch.entry)
         self.statistics.delta_commits += done.delta_commits
         self._last = replace(batch, handed_off=True)
-        self._events.all(outcomes.handed_off(last, done.files))
+        if done.files:
+            self.emit(
+                events.FilesHandedOff(
+                    pipeline=last.pipeline,
+                    entry=last.sequence,
+                    handoff=last.handoff.value,
+                    files=done.files,
+                )
+            )
 
     def _check_lease(self) -> None:
         """Stop before anything becomes visible if another blizzard has taken over."""

@@ -4,7 +4,6 @@ An incomplete listing fails as a whole: nothing is taken, and no position moves.
 checked by the same rules without listing the rest.
 """
 
-import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -322,14 +321,9 @@ class SpotCheck:
         )
 
     def _plain(self, path: str) -> ObjectFacts | None:
-        """Return an ordinary object; None if only a listing can identify it."""
-        root = self.context.store.local_root
-        if root is not None:
-            parts = path.split("/")
-            links = (root.joinpath(*parts[:count]) for count in range(1, len(parts) + 1))
-            # Path.is_symlink raises on a name that no file can have, or below a locked folder.
-            if any(os.path.islink(link) for link in links):  # noqa: PTH114
-                return None
+        """Return an object of a bucket; None if only a listing can identify it."""
+        if self.context.store.local_root is not None:
+            return None
         try:
             return self.context.store.head(path)
         except StoreDenied:

@@ -1,6 +1,6 @@
 """Events of a batch from its start to its hand-off, and of the time between batches."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -46,29 +46,6 @@ class BatchStep(StrEnum):
     RUN = "run"
     JOURNAL = "journal"
     PUBLISH = "publish"
-
-
-class Retried(StrEnum):
-    """The kinds of requests to a store that are retried after a transient error."""
-
-    DOWNLOAD = "download"
-    UPLOAD = "upload"
-    JOURNAL = "journal"
-    DLQ = "dlq"
-
-
-class WriteRetried(
-    PipelineEvent, level=Level.WARN, counts="blizzard_retries_total", labels=("stage",)
-):
-    """The driver could not write a document and will try again."""
-
-    stage: Retried
-    next_try_secs: float
-
-    says = (
-        "the store did not accept a write of the {stage.value}; trying again in "
-        "{next_try_secs:took}"
-    )
 
 
 class BatchStarted(PipelineEvent):
@@ -162,11 +139,8 @@ class BatchJournaled(PipelineEvent):
         yield self.count("blizzard_multipart_uploads_total", self.multipart_uploads)
         for seconds in self.write_seconds:
             yield self.observe("blizzard_parquet_write_duration_seconds", seconds)
-        for stage, times in (
-            (Retried.DOWNLOAD, self.download_retries),
-            (Retried.UPLOAD, self.upload_retries),
-        ):
-            yield self.count("blizzard_retries_total", times, stage=stage.value)
+        yield self.count("blizzard_retries_total", self.download_retries, stage="download")
+        yield self.count("blizzard_retries_total", self.upload_retries, stage="upload")
         for delay in self.delays:
             yield self.observe("blizzard_ingest_delay_seconds", delay)
         yield self.observe("blizzard_batch_duration_seconds", self.seconds)
@@ -238,11 +212,6 @@ class PipelineEmitter:
     _delayed: bool = False
     """Whether waiting files have been logged since the last batch."""
 
-    def all(self, events: Iterable[Event]) -> None:
-        """Emit each of these."""
-        for event in events:
-            self.emit(event)
-
     def once(self, *events: PipelineEvent) -> None:
         """Emit these events, except those already emitted with the same facts."""
         for event in events:
@@ -272,12 +241,3 @@ class PipelineEmitter:
         """Report the duration of a stage."""
         seconds = self.clock.seconds() - began
         self.emit(StageFinished(pipeline=self.pipeline, stage=stage, seconds=seconds))
-
-    def pausing(self, stage: Retried, pause: Callable[[float], object]) -> Callable[[float], None]:
-        """Wrap the pause before the next attempt at a write, so that it is reported."""
-
-        def reported(seconds: float) -> None:
-            self.emit(WriteRetried(pipeline=self.pipeline, stage=stage, next_try_secs=seconds))
-            pause(seconds)
-
-        return reported

@@ -6,7 +6,6 @@ from blizzard.events.batch import PipelineEvent
 from lakebed.telemetry.events import Event, Level
 from lakebed.telemetry.health import HealthChange, Mark
 from lakebed.telemetry.measures import Measure
-from lakebed.units import plural
 
 
 class SparkStarting(Event):
@@ -102,15 +101,11 @@ class UnitsNotRun(PipelineEvent, level=Level.WARN):
 
     units: int
     reason: str
-    ran_before: bool = False
-    """Whether it was their second run, with columns for values that the first one found."""
 
-    def message(self) -> str:
-        """Return the number of units and the reason."""
-        left = "not run and left to the next batch"
-        if self.ran_before:
-            left = "not run again with new columns, whose values stay in _rescued in this batch"
-        return f"{left}: {plural(self.units, 'unit')}: {self.reason}"
+    says = (
+        "{units:#unit} could not be run: {reason}; the next batch reads what is left of their "
+        "files, and values without a column stay in _rescued"
+    )
 
 
 class JobSplit(PipelineEvent, level=Level.WARN, counts="blizzard_jobs_split_total"):

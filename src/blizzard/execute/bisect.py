@@ -155,19 +155,9 @@ class UnitRuns:
             if not ran_before and not records:
                 raise
             # Journal the others' outcomes first. The next batch meets the same error.
-            self.emit(
-                UnitsNotRun(
-                    pipeline=self.pipeline,
-                    units=len(units),
-                    reason=str(failed_to_run),
-                    ran_before=ran_before,
-                )
-            )
-            return _not_run(units)
-
-
-def _not_run(units: Sequence[WorkUnit]) -> Ran:
-    return [(unit, UnitOutcome(unit=unit.name, sources=(), files=())) for unit in units]
+            reason = str(failed_to_run)
+            self.emit(UnitsNotRun(pipeline=self.pipeline, units=len(units), reason=reason))
+            return [(unit, UnitOutcome(unit=unit.name, sources=(), files=())) for unit in units]
 
 
 def halved(units: list[WorkUnit]) -> tuple[list[WorkUnit], list[WorkUnit]] | None:

@@ -161,7 +161,7 @@ class DeadLetterWriter:
         self._is_open = True
 
     def record(
-        self, records: Iterable[SourceRecord], *, batch: int, pause: Callable[[float], None]
+        self, records: Iterable[SourceRecord], *, batch: int, pause: Callable[[float], object]
     ) -> tuple[str, ...]:
         """Write the letters of a batch before its entry; return the URI for the entry.
 
@@ -191,7 +191,7 @@ def write(
     body: bytes,
     *,
     clock: Clock,
-    pause: Callable[[float], None] = time.sleep,
+    pause: Callable[[float], object] = time.sleep,
 ) -> str:
     """Store one object of the queue under a new name and return its URI."""
     for attempt in attempts(TRIES, Backoff(limit_secs=10), pause):

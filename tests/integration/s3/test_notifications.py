@@ -323,11 +323,9 @@ def test_a_file_is_found_long_before_the_next_poll(lake: Lake):
     lake.cloud.notify(lake.bucket, lake.queue, "in/")
     with lake.run() as run:
         for found in ("a", "b", "c"):
-            before = run.found_by_notice()
+            before, began = run.found_by_notice(), time.monotonic()
             lake.put(f"in/{found}.ndjson")
             while run.found_by_notice() == before:
                 assert not run.said(QueueFailed)
                 time.sleep(0.01)
-    lags = [lag for each in run.said(FilesNoticed) for lag in each.lag_secs]
-    assert len(lags) == 3
-    assert max(lags) < HOUR / 60
+            assert time.monotonic() - began < HOUR / 60

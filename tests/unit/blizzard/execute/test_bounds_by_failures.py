@@ -92,7 +92,7 @@ def test_what_the_first_half_has_read_is_journaled_though_the_second_cannot_run(
 
     assert not first.complete
     assert 0 < first.rows < 1_000
-    assert "not run and left to the next batch: 2 units" in bench.said(UnitsNotRun)[0].sentence()
+    assert "2 units could not be run: Spark is gone" in bench.said(UnitsNotRun)[0].sentence()
     assert not bench.said(BatchCutShort), "it was not its age"
     assert pipeline.step(), "what is left waits for no trigger"
     assert ids(bench.table) == list(range(1_000))

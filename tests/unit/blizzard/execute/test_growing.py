@@ -189,7 +189,7 @@ def test_a_cluster_that_is_gone_while_units_run_again_leaves_what_was_read(
     assert [row["id"] for row in table(bench)] == [1, 2][: 1 + others]
     assert table(bench)[0][RESCUED] == '{"n":1}'
     (left,) = bench.said(UnitsNotRun)
-    assert "not run again with new columns" in left.sentence()
+    assert "values without a column stay in _rescued" in left.sentence()
     assert "1 unit: Spark is gone" in left.sentence()
 
 
