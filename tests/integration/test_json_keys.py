@@ -30,10 +30,9 @@ KEYS = {
     "blizzard status": """
         pipeline table_uri handoff journal last_entry committed_entry uncommitted_entries
         receipt_fits lost_entry last_batch(entry kind at run files failed rows parquet_files
-        parquet_bytes gone) last_written(entry kind at run files failed rows parquet_files
         parquet_bytes gone)
         writer(run host process since state seen) sources[source uri pending_files pending_bytes
-        oldest_pending lag_secs failed_files failed_for_good next_try lost_files failures[path stage
+        oldest_pending lag_secs failed_files lost_files failures[path stage
         code message line field attempts since failed_at entry next_try lines_in_table]
         changed_files skipped_names totals(batches files lines blank
         filtered quarantined rows source_bytes rescued dropped) error notifications]
@@ -42,9 +41,8 @@ KEYS = {
         parquet_bytes quarantine(waiting replayed filtered discarded)
         held_files held_rows
         held[code reasons files rows]
-        discarded_files discarded_rows unapplied_files unapplied_rows retracted_rows erased_rows
-        awaiting_redo withheld_error uncommitted_rows uncommitted_since last_commit_at late
-        lag_secs error
+        discarded_files discarded_rows awaiting_redo withheld_error uncommitted_rows
+        uncommitted_since last_commit_at late lag_secs error
     """,
     "blizzard why a.ndjson": f"""
         {WHY} read[entry at lines blank filtered quarantined rescued dropped rows version committed
@@ -64,7 +62,7 @@ KEYS = {
     """,
     "blizzard files": """
         pipeline table_uri by groups[name landed in_table journaled held discarded failed waiting
-        changed retracted removed altered deleted lost in_part cut_off not_applied overwritten bytes
+        changed retracted removed altered deleted lost in_part not_applied overwritten bytes
         rows quarantined_lines uncounted complete standing sentence] left_out skipped_names errors
     """,
     "blizzard files a.ndjson": """
@@ -170,7 +168,7 @@ KEYS = {
         by_others(files rows) adopted(files rows) unknown(files rows) others[version operation
         writer] accepted
         differences[kind message pipeline entry version file source]
-        sources[pipeline states unread errors] not_covered
+        not_covered
     """,
     "blizzard status # damaged": """
         pipeline table_uri error code

@@ -315,17 +315,6 @@ class JournalEvidence:
         files = (file for entry in self._replays(since) for file in entry.files)
         return {key for file in files for key in file.source_files}
 
-    def returned_sources(self, retractions: Iterable[int]) -> set[str]:
-        """Return the keys of retracted source files whose data files are back in the table."""
-        entries = [entry for number in retractions if (entry := self.entry(number)) is not None]
-        lineage = self.follow(old.filename for entry in entries for old in entry.outgoing)
-        return {
-            key
-            for entry in entries
-            if any(old.filename in lineage.active for old in entry.outgoing)
-            for key in _retracted(entry)
-        }
-
     def altered_sources(self) -> set[str]:
         """Return the keys of source files with rows in data files that other writers changed.
 

@@ -12,12 +12,11 @@ from typing import Literal
 from blizzard.answers.answer import DONE, LANDED, NOT_APPLIED, FileStanding, FileState
 from blizzard.answers.entries import MOST_PARTS, reading
 from blizzard.discover.finding import SkipSummary
-from blizzard.model.source.partly_read import PartialFileChanged
 from lakebed.documents.entry import Entry
 from lakebed.journal import JournalReader
 from lakebed.seek import seek
 from lakebed.storage.objects import ahead
-from lakebed.units import in_words, is_are, plural
+from lakebed.units import in_words, plural
 
 By = Literal["day", "partition"]
 Standing = Literal["complete", "incomplete", "not_over", "empty", "unknown"]
@@ -50,8 +49,6 @@ class DayOrPartition:
     """Failed files that are no longer in their source, so they can never be read."""
     in_part: int = 0
     """Deleted or overwritten files of which only a part was read."""
-    cut_off: int = 0
-    """Discarded files whose name another object took before they were read to their end."""
     not_applied: int = 0
     """Changed files whose replacement penguin rejected, so the old rows are in the table."""
     overwritten: int = 0
@@ -89,8 +86,6 @@ class DayOrPartition:
         self.deleted += one.deleted
         self.lost += one.lost
         self.in_part += one.in_part and (one.deleted or one.overwritten)
-        is_cut_off = one.state is FileState.DISCARDED and one.reason == PartialFileChanged.code
-        self.cut_off += is_cut_off
         self.not_applied += one.reason == NOT_APPLIED
         self.overwritten += one.overwritten
         self.quarantined_lines += one.quarantined_lines
@@ -118,7 +113,7 @@ class DayOrPartition:
 
 
 COUNTED = (
-    "landed", "bytes", "deleted", "lost", "in_part", "cut_off", "not_applied", "overwritten",
+    "landed", "bytes", "deleted", "lost", "in_part", "not_applied", "overwritten",
     "quarantined_lines",
 )  # fmt: skip
 
@@ -144,108 +139,47 @@ class Reconciliation:
         return next((group for group in self.groups if group.name == name), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCounts:
-    """All source files of a pipeline counted by state, as in `blizzard files`."""
-
-    pipeline: str
-    states: Mapping[FileState, int]
-    unread: tuple[SkipSummary, ...] = ()
-    """Names that may hold data but are never read, by reason."""
-    errors: tuple[str, ...] = ()
-    """Why files may be missing from the counts."""
-
-    def sentences(self) -> list[str]:
-        """Describe what is not in the table."""
-        missing = _counts(self.states, (*_MISSING, *_NOT_LOADED))
-        files = plural(sum(self.states.values()), "source file")
-        sentences = [f"of {files}, {missing}; see blizzard files"] if missing else []
-        names = sum(one.files for one in self.unread)
-        if names:
-            which = f"{plural(names, 'name is', 'names are')} not read"
-            sentences.append(f"{which}, such as {self.unread[0].some[0]}; blizzard status says why")
-        unsure = "may be missing from this count" if self.states else "are not counted"
-        return [*sentences, *(f"source files {unsure}: {error}" for error in self.errors)]
+IN_WORDS = {
+    FileState.WAITING: "waiting to be read",
+    FileState.FAILED: "failed",
+    FileState.JOURNALED: "waiting to be committed",
+    FileState.HELD: "held by penguin",
+    FileState.CHANGED: "changed after being read, and not read again",
+    FileState.REMOVED: "removed from the table, wholly or in part",
+    FileState.ALTERED: "rewritten by other writers, perhaps without some rows",
+    FileState.RETRACTED: "retracted",
+    FileState.DISCARDED: "discarded",
+}
+"""The states of files that are not in the table, or not with all of their rows."""
 
 
-_MISSING = (
-    (FileState.WAITING, "{count} {are} waiting to be read"),
-    (FileState.FAILED, "{count} failed"),
-    (FileState.JOURNALED, "{count} {are} waiting to be committed"),
-    (FileState.HELD, "penguin holds rows of {count}"),
-    (FileState.CHANGED, "{count} changed after being read, and the new content is not read"),
-    (
-        FileState.REMOVED,
-        "rows of {count} were removed from the table",
-    ),
-)
-_NOT_LOADED = (
-    (
-        FileState.ALTERED,
-        "other writers have rewritten data files of {count}, perhaps without some rows",
-    ),
-    (FileState.RETRACTED, "{count} {were} retracted"),
-    (FileState.DISCARDED, "{count} {were} discarded"),
-)
+def counts_in_words(states: Mapping[FileState, int]) -> str:
+    """Describe how many files are not in the table, or not with all of their rows."""
+    return ", ".join(f"{states[one]:,} {IN_WORDS[one]}" for one in IN_WORDS if states.get(one))
 
 
 def _sentence(group: DayOrPartition, *, so_far: bool) -> str:
+    """Describe a group; bad lines in quarantine do not keep it incomplete."""
     what = f"{group.name} so far" if so_far else group.name
     if not group.landed:
         return f"no file of {group.name} has landed yet"
-    files = plural(group.landed, "file")
-    bad = _quarantined(group)
+    files, others = plural(group.landed, "file"), counts_in_words(group.states)
     if group.missing:
-        lost = ""
-        if group.lost:
-            how = "never loaded, or only in part" if group.in_part else "never loaded"
-            lost = (
-                f"; {group.lost:,} of those that failed {'was' if group.lost == 1 else 'were'} "
-                f"deleted from the source and {how}"
-            )
-        changed = group.changed - group.not_applied
-        missing = _counts({**group.states, FileState.CHANGED: changed}, _MISSING, f" of {files}")
-        if group.not_applied:
-            missing += ", " if missing else ""
-            missing += f"the new rows of {group.not_applied:,} were rejected, and replaced nothing"
-        return f"{what} is incomplete: {missing}{lost}{bad}"
-    rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"
-    if rows and group.uncounted:
-        of = f"{group.uncounted:,} read under an earlier journal, which counted their rows"
-        rows = f" ({of})" if group.uncounted == group.landed else f"{rows} ({of})"
-    discarded = group.discarded - group.cut_off
-    set_apart = _counts({**group.states, FileState.DISCARDED: discarded}, _NOT_LOADED)
-    by_hand = " by an operator" if group.retracted or discarded else ""
-    but = f"; {set_apart}{by_hand}" if set_apart else ""
-    if in_part := group.in_part - group.cut_off:
-        but += f" (of {in_part:,} a part is in the table)"
-    if group.cut_off:
-        were = "was" if group.cut_off == 1 else "were"
-        but += f"; {group.cut_off:,} {were} overwritten before all of it was read"
-    return f"{what} is complete: {files}{rows}, {in_words(group.bytes)}{but}{bad}"
-
-
-def _quarantined(group: DayOrPartition) -> str:
-    """Say how many bad lines wait; they do not keep a day incomplete."""
-    lines = group.quarantined_lines
-    if not lines:
-        return ""
-    return f". {plural(lines, 'bad line is', 'bad lines are')} in quarantine"
-
-
-def _counts(
-    states: Mapping[FileState, int], words: tuple[tuple[FileState, str], ...], of: str = ""
-) -> str:
-    """Describe the counts of some states, without empty ones; `of` follows the first number."""
-    counts = [(states.get(state, 0), text) for state, text in words if states.get(state, 0)]
-    return ", ".join(
-        text.format(
-            count=f"{count:,}{'' if at else of}",
-            are=is_are(count),
-            were="was" if count == 1 else "were",
-        )
-        for at, (count, text) in enumerate(counts)
-    )
+        sentence = f"{what} is incomplete: of {files}, {others}"
+    else:
+        rows = "" if group.rows is None else f", {plural(group.rows, 'row')}"
+        sentence = f"{what} is complete: {files}{rows}, {in_words(group.bytes)}"
+        sentence += f"; {others}" if others else ""
+    if group.lost:
+        sentence += f"; {group.lost:,} of the failed ones deleted from the source"
+    if group.not_applied:
+        sentence += f"; {group.not_applied:,} of the changed ones rejected as a replacement"
+    if group.uncounted:
+        sentence += f"; the rows of {group.uncounted:,} counted by an earlier journal"
+    if group.quarantined_lines:
+        lines = plural(group.quarantined_lines, "bad line is", "bad lines are")
+        sentence += f". {lines} in quarantine"
+    return sentence
 
 
 MOST_KEPT = 50_000
@@ -328,14 +262,9 @@ class EntryRows:
         return [None if (one := self._kept[number]) is None else one.at_ms for number in numbers]
 
     def _forget(self) -> None:
-        """Evict the oldest entries beyond MOST_KEPT files; an entry counts as at least one."""
-        sizes = {number: max(1, len(one.files) if one else 0) for number, one in self._kept.items()}
-        kept = sum(sizes.values())
-        for number in sorted(sizes):
-            if kept <= MOST_KEPT:
-                return
-            kept -= sizes[number]
-            del self._kept[number]
+        """Start anew if too many files are cached."""
+        if sum(len(one.files) if one else 1 for one in self._kept.values()) > MOST_KEPT:
+            self._kept.clear()
 
 
 def _readings(entry: Entry) -> EntryReadings:

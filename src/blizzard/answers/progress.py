@@ -38,7 +38,6 @@ from lakebed.clock import Clock
 from lakebed.documents.pending_meta import HeldMeta
 from lakebed.errors import JournalLost, LakeError, ProtocolConflict
 from lakebed.journal import JournalReader
-from lakebed.locations import written_out
 from lakebed.storage.store import Reader
 
 
@@ -236,8 +235,8 @@ class PipelineEvidence:
         progress = FileProgress(
             committed=committed,
             lost=last.lost,
-            held=self._entries_of(withheld.held),
-            discarded=self._entries_of(withheld.discarded),
+            held=_entries_of(withheld.held),
+            discarded=_entries_of(withheld.discarded),
             is_of=self._is_of,
             rejected=frozenset(one.entry for one in history.undecided.rejected),
             repaired=repaired,
@@ -257,23 +256,11 @@ class PipelineEvidence:
         last = min((number for number in ends if number >= done.entry), default=entry)
         return first < entry <= last
 
-    def _entries_of(self, metas: Iterable[HeldMeta]) -> dict[str, list[int]]:
-        """Return the entries of data files by the keys of the source files with rows in them.
 
-        penguin records them as the entry names them, and also the URI if there is only one.
-        """
-        named: dict[str, list[int]] = {}
-        for meta in metas:
-            for name in filter(None, {*meta.source_files, meta.source_file}):
-                named.setdefault(name, []).append(meta.entry or 0)
-        roots = dict(self.history.source_names)
-        roots |= {uri: name for name, uri in self.history.source_uris.items()}
-        roots |= {source.uri: source.name for source in self.settings.sources}
-        below = {f"{root.rstrip('/')}/": name for root, name in roots.items()}
-        below |= {f"{written_out(root).rstrip('/')}/": name for root, name in roots.items()}
-        found: dict[str, list[int]] = {}
-        for name, entries in named.items():
-            at = [root for root in below if name.startswith(root)]
-            for key in {f"{below[root]}:{name.removeprefix(root)}" for root in at} or {name}:
-                found.setdefault(key, []).extend(entries)
-        return found
+def _entries_of(metas: Iterable[HeldMeta]) -> dict[str, list[int]]:
+    """Return the entries of data files by the keys of the source files with rows in them."""
+    found: dict[str, list[int]] = {}
+    for meta in metas:
+        for key in meta.source_files:
+            found.setdefault(key, []).append(meta.entry or 0)
+    return found

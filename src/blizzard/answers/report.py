@@ -4,21 +4,19 @@ The ledger says what was read, the log what is committed, and a listing what lan
 Entries are read only to count rows, and only those of the files in question.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 
-from blizzard.answers.answer import LANDED, DayOf, FileStanding, FileState
+from blizzard.answers.answer import DayOf, FileStanding, FileState
 from blizzard.answers.file_counts import (
     UNKNOWN,
     By,
     DayOrPartition,
     EntryRows,
     Reconciliation,
-    SourceCounts,
 )
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import settled_progress
@@ -135,20 +133,6 @@ class Reconciler:
         return self._summed_up(question, found), [
             one for each in found.sources for one in each.files
         ]
-
-    def count(self) -> SourceCounts:
-        """Count all source files by state, whenever they landed, without rows."""
-        found = self._survey(Question(by="partition", rows=False), lambda _one: False)
-        counts = Counter[FileState]()
-        for each in found.sources:
-            for group in each.groups.values():
-                counts.update(group.states)
-        return SourceCounts(
-            pipeline=self.settings.name,
-            states={state: counts[state] for state in LANDED},
-            unread=found.unread,
-            errors=found.errors,
-        )
 
     def _summed_up(self, question: Question, found: "SurveyedSources") -> Reconciliation:
         named = question.days if question.by == "day" else ()

@@ -290,9 +290,7 @@ def _altered(
 ) -> Iterator[tuple[tuple[str, int], FileState]]:
     """Yield the states of source files that the log or a pending replay changed, by key, entry."""
     history, lookup = evidence.history, evidence.history.lookup()
-    made = ((int(at), one) for at, one in history.books.retractions.items() if not one.erased)
-    retractions = [entry for entry, _one in made if entry not in progress.rejected]
-    touched = table.altered_sources() | table.returned_sources(retractions)
+    touched = table.altered_sources()
     if history.books.replayed:
         touched |= table.replayed_sources(since=progress.committed or 0)
     for key in sorted(touched):

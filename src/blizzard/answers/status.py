@@ -22,9 +22,7 @@ class QueueStatus:
 
     queue: str
     messages: int | None = None
-    """About how many wait to be received; None if the queue does not say."""
-    in_flight: int | None = None
-    """About how many are received and not deleted; None if counted in `messages`."""
+    """About how many are not done with; None if the queue does not say."""
     error: str | None = None
 
     def sentence(self) -> str:
@@ -33,13 +31,7 @@ class QueueStatus:
             return f"the queue of notices cannot be asked: {self.error}; files are found by listing"
         if self.messages is None:
             return f"the queue of notices answers: {self.queue}; it does not tell how many it has"
-        if self.in_flight is None:
-            waiting = plural(self.messages, "notice")
-            return f"{waiting} waiting or being followed in {self.queue}"
-        return (
-            f"{plural(self.messages, 'notice')} waiting and {self.in_flight:,} being "
-            f"followed in {self.queue}"
-        )
+        return f"{plural(self.messages, 'notice')} waiting or being followed in {self.queue}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +47,6 @@ class SourceStatus:
     lag_secs: float | None = None
     """The age of the oldest waiting file; 0 without one."""
     failed_files: int = 0
-    failed_for_good: int = 0
-    """Failed files that are not tried again until they change."""
-    next_try: datetime | None = None
-    """When the next failed file is tried again."""
     lost_files: int = 0
     """Files that failed and were deleted from the source, and are not given up."""
     failures: tuple[FailedSource, ...] = ()
@@ -90,8 +78,6 @@ class PipelineStatus:
     lost_entry: int | None
     """The last committed entry by the receipt, if the log has lost its version."""
     last_batch: EntrySummary | None
-    last_written: EntrySummary | None
-    """The last entry of any kind."""
     writer: WriterStatus | None
     sources: tuple[SourceStatus, ...]
     totals: JournalTotals
@@ -106,14 +92,7 @@ class PipelineStatus:
     """Why they are held."""
     discarded_files: int = 0
     discarded_rows: int = 0
-    """Rows of journaled files that were discarded, so they never reach the table."""
-    unapplied_files: int = 0
-    unapplied_rows: int = 0
-    """Of these, rows of replacements that penguin rejected."""
-    retracted_rows: int = 0
-    """Rows that `blizzard retract` took out of the table."""
-    erased_rows: int = 0
-    """Rows that `blizzard erase` took out of the table."""
+    """Rows of journaled files that were discarded, or of replacements that penguin rejected."""
     awaiting_redo: tuple[AwaitingRedo, ...] = ()
     """Data files that `penguin fsck` took out, whose sources are not ordered to be read again."""
     withheld_error: str | None = None

@@ -22,7 +22,7 @@ from blizzard.journal.checkpoint import past_damage
 from blizzard.journal.lease import this_machine, writer_status
 from blizzard.journal.ledger import NEWEST, Ledger
 from blizzard.journal.segments import SegmentBroken
-from blizzard.journal.standings import EntrySummary, JournalTotals, RejectionLookup
+from blizzard.journal.standings import EntrySummary, JournalTotals
 from blizzard.model.settings import PipelineSettings, QueueSettings, SourceSettings
 from blizzard.model.source.file import UnfinishedFile
 from blizzard.model.source.partly_read import CODES, PartialFileChanged
@@ -181,9 +181,10 @@ def queue_status(queue: QueueSettings, open_queue: OpenQueue) -> QueueStatus:
     try:
         with closing(open_queue(queue)) as opened:
             depth = opened.depth()
+            messages = None if depth.waiting is None else depth.waiting + (depth.in_flight or 0)
     except LakeError as trouble:
         return QueueStatus(queue=queue.url, error=f"{trouble} [{code_of(trouble)}]")
-    return QueueStatus(queue=queue.url, messages=depth.waiting, in_flight=depth.in_flight)
+    return QueueStatus(queue=queue.url, messages=messages)
 
 
 def queues_of(settings: PipelineSettings, open_queue: OpenQueue) -> tuple[QueueStatus, ...]:
@@ -231,8 +232,6 @@ def source_status(
         oldest_pending=oldest,
         lag_secs=None if found is None else age,
         failed_files=len(failed),
-        failed_for_good=sum(one.next_try is None for one in failed),
-        next_try=min((one.next_try for one in failed if one.next_try), default=None),
         lost_files=sum(one.record.source == name for one in lost_among(history).values()),
         failures=tuple(failed[:FEW]),
         changed_files=0 if found is None else found.count(Reason.CHANGED),
@@ -345,11 +344,13 @@ def pipeline_status(
     last = evidence.last_committed(log.committed)
     uncommitted = max(0, history.sequence - (last.entry or 0)) * last.receipt_fits
     rows, since = (None, None) if last.unsure else _waiting_rows(evidence, uncommitted)
-    with suppress(LakeError):  # `_retractions` reports the error.
+    error = None
+    try:
         history.settle(log.rejections)
+    except LakeError as trouble:
+        error = str(trouble)
     read = partial(source_status, evidence, open_queue=open_queue, listed=listed)
     counts = withheld.counts()
-    done, error = _retractions(history, log.rejections)
     not_applied = _not_applied(history)
     awaiting, unread = _awaiting_redo(evidence)
     return PipelineStatus(
@@ -363,7 +364,6 @@ def pipeline_status(
         receipt_fits=last.receipt_fits,
         lost_entry=last.lost,
         last_batch=sums.last_batch,
-        last_written=sums.last_written,
         writer=writer,
         sources=past_damage(history, lambda: tuple(map(read, settings.sources))),
         totals=sums.totals,
@@ -375,10 +375,6 @@ def pipeline_status(
         held=by_reason(withheld.held),
         discarded_files=counts.discarded_files + sum(one.files for one in not_applied),
         discarded_rows=counts.discarded_rows + sum(one.read for one in not_applied),
-        unapplied_files=sum(one.files for one in not_applied),
-        unapplied_rows=sum(one.read for one in not_applied),
-        retracted_rows=sum(one.rows for one in done if not one.erased),
-        erased_rows=sum(one.rows for one in done if one.erased),
         awaiting_redo=awaiting,
         withheld_error=withheld.error
         or error
@@ -415,16 +411,6 @@ def _last_commit_at(evidence: PipelineEvidence, since: datetime) -> datetime | N
             evidence.log.last_commit_at() if waited > commit_patience(evidence.settings) else None
         )
     return None
-
-
-def _retractions(history: Ledger, lookup: RejectionLookup) -> tuple[list[Retraction], str | None]:
-    """Return the retractions that took effect, or why that is unknown."""
-    made = {int(entry): one for entry, one in history.books.retractions.items()}
-    try:
-        rejected = lookup(history.journal or "", {entry: one.mark for entry, one in made.items()})
-    except LakeError as trouble:
-        return [], str(trouble)
-    return [made[entry] for entry, is_over in rejected.items() if not is_over], None
 
 
 def _awaiting_redo(evidence: PipelineEvidence) -> tuple[tuple[AwaitingRedo, ...], str | None]:

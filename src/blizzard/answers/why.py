@@ -11,7 +11,7 @@ from blizzard.answers.entries import data_file_of, naming_data_file
 from blizzard.answers.evidence import JournalEvidence, journals_of
 from blizzard.answers.progress import PipelineEvidence
 from blizzard.answers.source_file import why_source_file
-from blizzard.answers.wording.phrases import removal
+from blizzard.answers.wording.phrases import moment, removal
 from blizzard.answers.wording.words import run_penguin, way
 from blizzard.journal.source_names import (
     FileAmbiguous,
@@ -31,7 +31,7 @@ from lakebed.storage.options import ObjectFacts
 from lakebed.storage.parquet_tail import born, mark_of
 from lakebed.storage.store import Reader
 from lakebed.types import CommitMode
-from lakebed.units import is_are, plural
+from lakebed.units import plural
 
 UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 Ask = Callable[[PipelineSettings], PipelineEvidence]
@@ -206,13 +206,16 @@ def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answe
     if path in lineage.active or path in lineage.removed:
         removed = log.commit(lineage.removed.get(path))
         by = None if removed is None else removed.who
-        gone = f"; it has been removed since ({by or 'by an unknown writer'})"
+        gone = (
+            ""
+            if path in lineage.active
+            else f"; it has been removed since ({by or 'by an unknown writer'})"
+        )
         return replace(
             bare,
             state=FileState.FOREIGN,
             reason="in_table" if path in lineage.active else "removed",
-            answer="No entry of a journal names it, but the table's log does: another program "
-            f"wrote or committed it{'' if path in lineage.active else gone}.",
+            answer=f"Another program wrote or committed it: only the table's log names it{gone}.",
         )
     if facts is None:
         return replace(bare, answer="It does not exist, and no journal or log names it.")
@@ -221,8 +224,7 @@ def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answe
             bare,
             state=FileState.FOREIGN,
             reason="uncommitted",
-            answer="Another program wrote it: it does not carry blizzard's mark, no entry names it "
-            "and the table's log does not either. blizzard gc leaves it alone.",
+            answer="Another program wrote it, and neither a journal nor the table's log names it.",
             next=(way("penguin commits such files if the table's configuration allows it."),),
         )
     at, gc = born(facts) + GC_AGE, f"{evidence.cli.blizzard} gc"
@@ -232,7 +234,7 @@ def why_data_file(evidence: PipelineEvidence, store: Reader, path: str) -> Answe
         pipeline=mark[0],
         deleted_from=at,
         answer="It is an orphan: blizzard wrote it, and no entry names it. Its batch died or is "
-        f"still running; blizzard gc deletes it from {at:%Y-%m-%d %H:%M:%S} UTC on.",
+        f"still running; blizzard gc deletes it from {moment(at)} on.",
         next=(way("Delete it once it is old enough.", gc, f"{gc} --delete"),),
     )
 
@@ -284,104 +286,73 @@ def _of_entry(
     evidence: PipelineEvidence, store: Reader, table: JournalEvidence, entry: Entry, name: str
 ) -> Answer:
     file = data_file_of(entry, name)
-    path = (
-        next(each for each in entry.deleted if file_name(each) == name)
-        if file is None
-        else file.filename
-    )
-    bare = replace(_bare(evidence, store, path, store.head(path)), pipeline=table.pipeline)
     if file is None:
-        is_there = "it is still there" if bare.stored is not None else "it is gone"
+        path = next(each for each in entry.deleted if file_name(each) == name)
+        gc = way("Finish the deletion.", f"{evidence.cli.blizzard} gc --delete")
+        bare = _bare(evidence, store, path, store.head(path))
         return replace(
             bare,
+            pipeline=table.pipeline,
             state=FileState.DELETED,
-            answer=f"blizzard gc deletes it: no batch has ever named it, and entry "
-            f"{entry.sequence} gives it up; {is_there}.",
-            next=(
-                ()
-                if bare.stored is None
-                else (way("Finish the deletion.", f"{evidence.cli.blizzard} gc --delete"),)
-            ),
+            answer=f"No batch has ever named it, and blizzard gc deletes it: entry "
+            f"{entry.sequence} gives it up.",
+            next=() if bare.stored is None else (gc,),
         )
     (one,) = table.data_files(entry, (file,))
     if entry.replaces and one.state is FileState.REMOVED and one.removed_at is None:
         one = replace(one, state=FileState.DISCARDED)
-    sources = file.source_files
-    sentence, ways = _sentence_of(one, entry, evidence.settings.sink, evidence.cli)
-    if bare.stored is None and one.state in (
-        FileState.IN_TABLE,
-        FileState.JOURNALED,
-        FileState.HELD,
-    ):
+    bare, cli = _bare(evidence, store, one.path, store.head(one.path)), evidence.cli
+    fate, ways = _fate(one, evidence.settings.sink, cli)
+    if bare.stored is None and one.state in STORED:
         if store.head(layout.outbox(table.pipeline, file.filename)) is not None:
-            sentence += " It is still in the outbox; blizzard moves it from there when it starts."
-            ways = (way("Run blizzard.", evidence.cli.start("blizzard")),)
+            fate += " It is still in the outbox; blizzard moves it from there when it starts."
+            ways = (way("Run blizzard.", cli.start("blizzard")),)
         else:
-            sentence += " The file itself is no longer in the store."
-            redo = confirmed(f"{evidence.cli.blizzard} redo --held {name}")
+            fate += " The file itself is no longer in the store."
+            redo = confirmed(f"{cli.blizzard} redo --held {name}")
             ways = (*ways, way("Read its sources again, if penguin holds it.", *redo))
+    rows = f"{plural(one.rows, 'row')} of {plural(one.sources, 'source file')}"
     return replace(
         bare,
+        pipeline=table.pipeline,
         state=one.state,
         reason=one.code,
-        answer=f"{sentence} {_sources(sources)}",
+        answer=f"Entry {entry.sequence} ({entry.kind}) names it with {rows}. {fate}",
         data_files=(one,),
-        sources=sources,
+        sources=file.source_files,
         next=ways,
     )
 
 
-def _sources(sources: tuple[str, ...]) -> str:
-    some = ", ".join(sources[:3]) + (", ..." if len(sources) > 3 else "")
-    return f"Its rows are from {plural(len(sources), 'source file')}: {some}." if sources else ""
+STORED = (FileState.IN_TABLE, FileState.JOURNALED, FileState.HELD)
+"""The states of data files whose objects must be in the store."""
 
 
-def _sentence_of(
-    one: DataFile, entry: Entry, sink: SinkSettings, cli: CommandPrefix
-) -> tuple[str, tuple[WayOut, ...]]:
-    rows, named = plural(one.rows, "row"), f"entry {entry.sequence} ({entry.kind})"
-    name, are = file_name(one.path), is_are(one.rows)
-    removed = removal(one)
-    match one.state:
-        case FileState.IN_TABLE:
-            version = (
-                f"since Delta version {one.version}"
-                if one.version is not None
-                else "since a version that the log has cleaned up, or that released it"
-            )
-            return f"It is in the table with {rows}, {version}; {named} names it.", ()
-        case FileState.JOURNALED:
-            once = way("Run blizzard.", f"{cli.start('blizzard')} --once")
-            ways = run_penguin(cli) if sink.commit is CommitMode.PENGUIN else once
-            waits = f"It is not in the table yet: {named} names it with {rows}"
-            return f"{waits}, and {sink.committer} has yet to commit that.", (ways,)
-        case FileState.HELD:
-            why = "; ".join(one.reasons) or "penguin held shows why"
-            discard = confirmed(f"{cli.penguin} discard {name}")
-            redo = confirmed(f"{cli.blizzard} redo --held {name}")
-            return (
-                f"penguin holds it: {why}. Its {rows} {are} not in the table.",
-                (
-                    way("Release it.", f"{cli.penguin} release {name}"),
-                    way("Or discard it.", *discard),
-                    way("Or read its sources again.", *redo),
-                ),
-            )
-        case FileState.DISCARDED | FileState.GIVEN_UP if one.removed_version is None:
-            how = (
-                "its sources were read again"
-                if one.state is FileState.GIVEN_UP
-                else "it was discarded, and its sources were not read again"
-            )
-            return f"It never goes into the table: {how} ({named}, {rows}).", ()
-        case FileState.REWRITTEN:
-            heir = f" {one.replaced_by} has them." if one.replaced_by else ""
-            return f"Its {rows} {are} in other files now: {removed}.{heir}", ()
-        case _:
-            fate = f"has been removed: {removed}."
-            if one.state is FileState.ALTERED:
-                fate = (
-                    f"has been rewritten: {removed}. Some of them may have been removed by that, "
-                    "and the log does not say which."
-                )
-            return f"It was in the table with {rows} and {fate}", ()
+def _fate(one: DataFile, sink: SinkSettings, cli: CommandPrefix) -> tuple[str, tuple[WayOut, ...]]:
+    """Say what has become of a data file, with ways out."""
+    name, by = file_name(one.path), removal(one)
+    if one.state is FileState.JOURNALED:
+        once = way("Run blizzard.", f"{cli.start('blizzard')} --once")
+        ways = run_penguin(cli) if sink.commit is CommitMode.PENGUIN else once
+        return f"It is not in the table yet: {sink.committer} has yet to commit that.", (ways,)
+    if one.state is FileState.HELD:
+        why = "; ".join(one.reasons) or "penguin held shows why"
+        return (
+            f"It is not in the table: penguin holds it: {why}.",
+            (
+                way("Release it.", f"{cli.penguin} release {name}"),
+                way("Or discard it.", *confirmed(f"{cli.penguin} discard {name}")),
+                way("Or read its sources again.", *confirmed(f"{cli.blizzard} redo --held {name}")),
+            ),
+        )
+    since = "" if one.version is None else f", since Delta version {one.version}"
+    heir = "" if one.replaced_by is None else f" {one.replaced_by} has them."
+    fates = {
+        FileState.IN_TABLE: f"It is in the table{since}.",
+        FileState.GIVEN_UP: "It never goes into the table: its sources were read again.",
+        FileState.REWRITTEN: f"Its rows are in other files now: {by}.{heir}",
+        FileState.ALTERED: f"It has been rewritten, perhaps without some of its rows: {by}.",
+    }
+    if one.state is FileState.DISCARDED and one.removed_version is None:
+        return "It never goes into the table: it was discarded.", ()
+    return fates.get(one.state, f"It has been removed from the table: {by}."), ()

@@ -8,16 +8,13 @@ from typing import Annotated
 
 import typer
 
-from blizzard.answers.file_counts import SourceCounts
-from blizzard.answers.report import Reconciler
 from blizzard.cli.call import PipelineCall
 from blizzard.handoff.dead_letters import beside, is_in_queue, queue_at
-from blizzard.inspect.audit.findings import Audit, FilePlace, OtherCommit
+from blizzard.inspect.audit.findings import Audit, FilePlace
 from blizzard.inspect.audit.table import audit_table
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import OpenReader, open_reader, sink_location
 from lakebed import layout
-from lakebed.clock import Clock
 from lakebed.deltalog import tables
 from lakebed.documents.losses import Accepted
 from lakebed.documents.reading import encode_document
@@ -45,6 +42,8 @@ IN_WORDS = {
     FilePlace.NOWHERE: "nowhere",
 }
 
+SOURCE_FILES = "source files that are not in the table, or were taken out of it; see blizzard files"
+
 
 def audit(
     call: PipelineCall,
@@ -54,8 +53,8 @@ def audit(
 ) -> None:
     """Prove from metadata that each table holds what its journals say, or show the differences.
 
-    One listing shows whether every data file is there. Source files that are not in the table are
-    counted in the same answer.
+    One listing shows whether every data file is there. `blizzard files` counts the source files
+    that are not in the table.
 
     Exits with 0 if everything is accounted for, 1 if there are differences, 2 if it cannot tell.
 
@@ -65,7 +64,6 @@ def audit(
             no longer count as missing. Needs --reason.
         reason TEXT: Why the rows are gone.
     """
-    clock = call.around.clock
     tables = {
         written_out(settings.sink.table_uri): sink_location(settings)
         for settings in call.pipelines()
@@ -79,14 +77,12 @@ def audit(
         with call.guard(place.uri, _exit_code):
             with reading(place.uri, call.output):
                 found = audit_of(place, deep=deep, pipelines=own)
-                sources = [source_counts(each, clock) for each in own]
             if version is not None and reason is not None:
-                _accept(place, found, version, reason, clock.now())
+                _accept(place, found, version, reason, call.around.clock.now())
                 found = audit_of(place, deep=deep, pipelines=own)
-            lines = _text(place.uri, found, sources, committer_of(own))
-            call.show(lines, audit_document(place.uri, found, sources))
-            unsure = USAGE if any(one.errors for one in sources) else DONE
-            call.at_least(unsure if found.is_balanced else FAILED)
+            lines = _text(place.uri, found, committer_of(own))
+            call.show(lines, audit_document(place.uri, found))
+            call.at_least(DONE if found.is_balanced else FAILED)
 
 
 def _exit_code(error: LakeError) -> int:
@@ -130,34 +126,19 @@ def audit_of(
     )
 
 
-def source_counts(settings: PipelineSettings, clock: Clock) -> SourceCounts:
-    """Count the source files of a pipeline by state; an error is returned in the counts."""
-    try:
-        return Reconciler(settings, open_reader, clock).count()
-    except LakeError as trouble:
-        return SourceCounts(pipeline=settings.name, states={}, errors=(str(trouble),))
-
-
-def not_covered(found: Audit, sources: Sequence[SourceCounts]) -> tuple[str, ...]:
+def not_covered(found: Audit) -> tuple[str, ...]:
     """List what a verdict leaves out: files that never reached the table, and other places."""
-    counted = {one.pipeline for one in sources}
-    waiting = found.totals.bad_lines_waiting
-    uncovered = [f"{one.pipeline}: {text}" for one in sources for text in one.sentences()]
-    uncovered += [
-        f"{name}: its source files, since this pipeline is not in the configuration"
-        for name in found.pipelines
-        if name not in counted
-    ]
-    if waiting:
-        uncovered.append(f"{plural(waiting, 'bad line')} in quarantine; see blizzard dlq list")
-    if found.places.repaired:
-        names = first_of(sorted(found.places.repaired))
-        uncovered.append(
-            f"taken out by penguin fsck and not read again: {names}; see blizzard redo"
-        )
-    if found.elsewhere:
-        uncovered.append(f"{plural(found.elsewhere, 'data file')} outside the table's directory")
-    return tuple(uncovered)
+    waiting, names = found.totals.bad_lines_waiting, first_of(sorted(found.places.repaired))
+    outside = f"{plural(found.elsewhere, 'data file')} outside the table's directory"
+    return (
+        SOURCE_FILES,
+        *([f"{plural(waiting, 'bad line')} in quarantine; see blizzard dlq list"] * bool(waiting)),
+        *(
+            [f"taken out by penguin fsck and not read again: {names}; see blizzard redo"]
+            * bool(names)
+        ),
+        *([outside] * bool(found.elsewhere)),
+    )
 
 
 def _letters_at(table: Location, uri: str, pipelines: Sequence[PipelineSettings]) -> Location:
@@ -166,9 +147,7 @@ def _letters_at(table: Location, uri: str, pipelines: Sequence[PipelineSettings]
     return beside(table, uri) if owner is None else queue_at(owner, uri)
 
 
-def audit_document(
-    uri: str, found: Audit, sources: Sequence[SourceCounts] = ()
-) -> dict[str, object]:
+def audit_document(uri: str, found: Audit) -> dict[str, object]:
     """Return an audit with the keys documented in docs/answers.md."""
     lines = (
         "lines blank filtered quarantined bad_lines_waiting replayed filtered_on_replay discarded"
@@ -193,8 +172,7 @@ def audit_document(
             for one in found.accepted
         ],
         "differences": found.differences,
-        "sources": sources,
-        "not_covered": not_covered(found, sources),
+        "not_covered": not_covered(found),
     }
 
 
@@ -204,15 +182,14 @@ def committer_of(pipelines: Sequence[PipelineSettings]) -> str:
     return programs.pop() if len(programs) == 1 else "penguin"
 
 
-def _text(
-    uri: str, found: Audit, sources: Sequence[SourceCounts], committer: str
-) -> Iterator[Line]:
+def _text(uri: str, found: Audit, committer: str) -> Iterator[Line]:
     """Yield an audit for a person; `committer` is the program that commits waiting entries."""
     at = "no version yet" if found.version is None else f"version {found.version}"
     yield f"table {uri}: {at}"
     yield from _books(found, committer)
     yield _files(found, committer)
-    yield from _others(found.others)
+    if found.others:
+        yield f"  {plural(len(found.others), 'commit')} of other writers (see penguin history)"
     if found.history_since:
         yield (
             f"  the log's history begins with version {found.history_since}: of that version and "
@@ -235,7 +212,7 @@ def _text(
         yield f"balanced: {verdict}{deeper}"
     else:
         yield f"not balanced: {plural(len(found.differences), 'difference')}"
-    yield from (f"  not covered: {each}" for each in not_covered(found, sources))
+    yield from (f"  not covered: {each}" for each in not_covered(found))
 
 
 def _books(found: Audit, committer: str) -> Iterator[str]:
@@ -277,18 +254,6 @@ def _files(found: Audit, committer: str) -> Table:
             for words, amount in (*some, ("in the table, all", found.active))
         ],
     )
-
-
-def _others(others: tuple[OtherCommit, ...]) -> Iterator[str]:
-    if others:
-        yield f"  {plural(len(others), 'commit')} of other writers (see penguin history):"
-    for one in others[-FEW:]:
-        yield (
-            f"    version {one.version}, {one.operation or 'unknown operation'} of "
-            f"{one.writer or 'an unknown writer'}"
-        )
-    if len(others) > FEW:
-        yield f"    ... and {len(others) - FEW:,} before; --output json has them all"
 
 
 class NothingToAccept(LakeError, code="nothing_to_accept", whose=Whose.USER):

@@ -203,11 +203,6 @@ def _standing(found: PipelineStatus, clock: Clock) -> list[str]:
     if found.last_entry is None:
         return ["nothing is journaled yet: blizzard has not written to this table", *_writer(found)]
     lines = [_last_batch(found, clock), _committed(found), *_withheld(found)]
-    if found.last_written is not None:
-        lines.append(
-            f"last written by run {found.last_written.run}, entry {found.last_written.entry} at "
-            f"{second(found.last_written.at)} UTC"
-        )
     lines += _writer(found)
     all_in = found.totals
     filtered = f"{plural(all_in.filtered, 'filtered record')}, " if all_in.filtered else ""
@@ -264,30 +259,14 @@ def _committed(found: PipelineStatus) -> str:
     return f"{upto}{behind}"
 
 
-def _withheld(found: PipelineStatus) -> list[str]:
-    """Return which rows did not reach the table or were taken out, and why."""
-    lines = []
-    if found.held_files:
-        lines.append(
-            f"NOT in the table: {plural(found.held_files, 'file')} with "
-            f"{plural(found.held_rows, 'row')}, which penguin holds"
-        )
-    discarded = found.discarded_files - found.unapplied_files
-    if discarded:
-        lines.append(
-            f"NOT in the table: {plural(discarded, 'file')} with "
-            f"{plural(found.discarded_rows - found.unapplied_rows, 'row')}, which were discarded"
-        )
-    if found.unapplied_files:
-        lines.append(
-            f"NOT in the table: {plural(found.unapplied_files, 'file')} with "
-            f"{plural(found.unapplied_rows, 'row')} of rejected replacements; the old rows are in "
-            "the table"
-        )
-    for rows, command in ((found.retracted_rows, "retract"), (found.erased_rows, "erase")):
-        if rows:
-            lines.append(f"taken out of the table so far: {plural(rows, 'row')} by {command}")
-    return lines
+def _withheld(found: PipelineStatus) -> Iterator[str]:
+    """Yield which rows did not reach the table, and why."""
+    for files, rows, why in (
+        (found.held_files, found.held_rows, "which penguin holds"),
+        (found.discarded_files, found.discarded_rows, "discarded, or rejected as replacements"),
+    ):
+        if files:
+            yield f"NOT in the table: {plural(files, 'file')} with {plural(rows, 'row')}, {why}"
 
 
 def _troubles(one: SourceStatus, shown: ShownStatus, clock: Clock) -> Iterator[str]:

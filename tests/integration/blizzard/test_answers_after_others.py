@@ -43,7 +43,7 @@ def test_rows_that_another_engine_deleted_are_not_in_until_it_is_accepted(desk: 
     checked = desk.cli("files", "--check")
     assert checked.exit_code == 1, checked.output
     told = " ".join(checked.stdout.split())
-    assert "rows of 1 of 2 files were removed from the table" in told
+    assert "of 2 files, 1 removed from the table" in told
     assert why(desk)["state"] == "removed"
     version = str(DeltaTable(str(desk.table)).version())
     done = desk.cli("audit", "--accept", version, "--reason", "asked for")
@@ -81,7 +81,7 @@ def test_the_sentence_of_a_day_warns_of_rows_that_a_rewriting_may_have_removed(d
     checked = desk.cli("files", "--check")
     assert checked.exit_code == 0, checked.output
     told = " ".join(checked.stdout.split())
-    assert "have rewritten data files of 1, perhaps without some rows" in told
+    assert "1 rewritten by other writers, perhaps without some rows" in told
     assert desk.cli("audit").exit_code == 1
 
 

@@ -330,20 +330,3 @@ def test_rows_that_went_before_the_log_begins_are_told(damage):
         "such as date=2024-01-01/"
     )
     assert found.endswith("and what was added in their place by then has 0 rows")
-
-
-def test_a_table_with_other_columns_types_and_partitions_is_told(damage):
-    def change(table):
-        schema = json.loads(table["schemaString"])
-        schema["fields"] = [one for one in schema["fields"] if one["name"] != "flag"]
-        for one in schema["fields"]:
-            one["type"] = "date" if one["name"] == "small" else one["type"]
-        table.update(schemaString=json.dumps(schema), partitionColumns=[])
-
-    damage.edit_actions(0, "metaData", change)
-    which = "schema_differs: entry 1 and the table at version 1: "
-    assert told(audit(damage.table)) == [
-        f"{which}the files are partitioned by date, the table by nothing",
-        f"{which}column small is integer in the files, date in the table",
-        f"{which}the table does not have column flag",
-    ]

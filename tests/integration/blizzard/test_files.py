@@ -63,14 +63,14 @@ def test_every_file_of_a_day_is_followed_from_landing_to_the_table(desk):
 
     waiting = of_day(desk)
     assert (waiting.landed, waiting.waiting, waiting.complete) == (2, 2, False)
-    assert waiting.sentence == (f"{YESTERDAY} is incomplete: 2 of 2 files are waiting to be read")
+    assert waiting.sentence == (f"{YESTERDAY} is incomplete: of 2 files, 2 waiting to be read")
 
     desk.blizzard()
     journaled = of_day(desk)
     assert (journaled.journaled, journaled.rows, journaled.complete) == (2, 7, False)
     code, told = said(desk, "--day", YESTERDAY)
     assert code == 0
-    assert f"{YESTERDAY} is incomplete: 2 of 2 files are waiting to be committed" in told
+    assert f"{YESTERDAY} is incomplete: of 2 files, 2 waiting to be committed" in told
     assert said(desk, "--day", YESTERDAY, "--check")[0] == 1
 
     desk.penguin()
@@ -117,8 +117,8 @@ def test_a_failed_file_and_one_that_changed_are_missing(desk):
 
     assert (found.in_table, found.failed, found.changed) == (1, 1, 1)
     assert found.sentence == (
-        f"{YESTERDAY} is incomplete: 1 of 3 files failed, 1 changed after being read, "
-        "and the new content is not read"
+        f"{YESTERDAY} is incomplete: of 3 files, 1 failed, 1 changed after being read, and not "
+        "read again"
     )
 
 
@@ -153,7 +153,7 @@ def test_files_that_share_a_held_data_file_are_all_missing(desk):
     found = of_day(desk)
 
     assert (found.landed, found.in_table, found.held, found.complete) == (3, 1, 2, False)
-    assert found.sentence == f"{YESTERDAY} is incomplete: penguin holds rows of 2 of 3 files"
+    assert found.sentence == f"{YESTERDAY} is incomplete: of 3 files, 2 held by penguin"
 
 
 def test_a_retracted_file_is_settled_and_told_apart(tmp_path):
@@ -167,7 +167,7 @@ def test_a_retracted_file_is_settled_and_told_apart(tmp_path):
     found = asks(taken, days=(day,), prefix="a.").groups[0]
 
     assert (found.retracted, found.in_table, found.complete) == (1, 0, True)
-    assert found.sentence.endswith("; 1 was retracted by an operator")
+    assert found.sentence.endswith("; 1 retracted")
 
 
 def test_a_prefix_and_a_partition_narrow_the_question(tmp_path):

@@ -42,8 +42,8 @@ def test_a_file_that_failed_and_was_deleted_keeps_its_day_open(lost):
     assert (found.landed, found.in_table, found.failed, found.lost) == (2, 1, 1, 1)
     assert found.complete is False
     assert found.sentence == (
-        f"{YESTERDAY} is incomplete: 1 of 2 files failed; 1 of those that failed was "
-        "deleted from the source and never loaded"
+        f"{YESTERDAY} is incomplete: of 2 files, 1 failed; 1 of the failed ones deleted from the "
+        "source"
     )
     code, output = said(lost, "--day", YESTERDAY, "--check")
     assert code == 1, output
@@ -73,7 +73,7 @@ def test_an_operator_accepts_that_a_deleted_file_never_comes(lost, named):
     found = of_day(lost)
     assert (found.landed, found.in_table, found.discarded, found.lost) == (2, 1, 1, 0)
     assert (found.complete, found.rows, found.uncounted) == (True, 3, 0)
-    assert found.sentence.endswith("; 1 was discarded by an operator")
+    assert found.sentence.endswith("; 1 discarded")
     assert said(lost, "--day", YESTERDAY, "--check")[0] == 0
     why = lost.cli("why", "bad.ndjson").output
     assert "an operator has given that up" in " ".join(why.split())
@@ -110,8 +110,8 @@ def test_a_file_that_was_overwritten_counts_on_both_of_its_days(desk):
     assert old.complete is True
     assert (new.landed, new.changed, new.overwritten, new.complete) == (1, 1, 0, False)
     assert new.sentence == (
-        f"{OTHER_DAY} so far is incomplete: 1 of 1 file changed after being read, and "
-        "the new content is not read"
+        f"{OTHER_DAY} so far is incomplete: of 1 file, 1 changed after being read, and not read "
+        "again"
     )
     listed = [json.loads(line) for line in said(desk, "b.", "--output", "json")[1].splitlines()]
     assert [(one["state"], one["overwritten"]) for one in listed] == [

@@ -75,7 +75,7 @@ def test_blizzard_says_of_a_committed_entry_that_its_rows_were_discarded(desk):
     desk.order("discard", held_name(desk), "--yes")
     (row,) = told(desk.cli("status", "--output", "json"))
     assert (row["held_rows"], row["discarded_files"], row["discarded_rows"]) == (0, 1, 4)
-    assert "NOT in the table: 1 file with 4 rows, which were discarded" in desk.cli("status").stdout
+    assert "NOT in the table: 1 file with 4 rows, discarded" in desk.cli("status").stdout
     assert told(desk.cli("journal", "--output", "json"))[0]["discarded_rows"] == 4
     assert "discarded  1 file with 4 rows, NOT in the table" in desk.cli("journal", "2").stdout
 

@@ -479,5 +479,5 @@ def test_what_the_earlier_journal_had_read_is_in_the_table(failed_once: Desk) ->
     (found,) = told(failed_once.run("files", "--output", "json", config=config))
     (day,) = found["groups"]
     assert (day["complete"], day["rows"], day["uncounted"]) == (True, 1, 2)
-    assert "1 row (2 read under an earlier journal, which counted their rows)" in day["sentence"]
+    assert "; the rows of 2 counted by an earlier journal" in day["sentence"]
     assert "earlier journal" not in failed_once.run("dlq", "list", config=config).output

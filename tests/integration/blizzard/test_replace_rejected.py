@@ -37,7 +37,7 @@ def said(desk, *arguments):
 def test_everybody_says_that_it_was_not_applied_and_the_old_rows_are_there(desk):
     checked = desk.cli("files", "--check")
     assert checked.exit_code == 1
-    assert "the new rows of 1 were rejected" in plain(checked.output)
+    assert "1 of the changed ones rejected" in plain(checked.output)
     (day,) = said(desk, "files")["groups"]
     assert (day["landed"], day["in_table"], day["changed"], day["not_applied"]) == (3, 2, 1, 1)
     assert (day["rows"], day["overwritten"], day["uncounted"], day["complete"]) == (3, 1, 0, False)
@@ -51,10 +51,10 @@ def test_everybody_says_that_it_was_not_applied_and_the_old_rows_are_there(desk)
     assert way["commands"][0].endswith(" retract in:a.ndjson --replace in:a.ndjson")
 
     status = plain(desk.cli("status").output)
-    assert "1 file with 3 rows of rejected replacements" in status
+    assert "1 file with 3 rows, discarded, or rejected as replacements" in status
     assert "blizzard redo" not in status
     row = said(desk, "status")
-    assert (row["discarded_files"], row["unapplied_files"], row["unapplied_rows"]) == (1, 1, 3)
+    assert (row["discarded_files"], row["discarded_rows"]) == (1, 3)
     # A file that is deleted since keeps its day open.
     (desk.landing.folder / "a.ndjson").unlink()
     (day,) = said(desk, "files")["groups"]
@@ -70,7 +70,7 @@ def test_once_it_is_repeated_nobody_speaks_of_it_any_more(desk):
     assert (day["in_table"], day["not_applied"], day["rows"]) == (2, 0, 4)
     assert said(desk, "why", "a.ndjson")["state"] == "in_table"
     row = said(desk, "status")
-    assert (row["discarded_files"], row["unapplied_files"]) == (0, 0)
+    assert row["discarded_files"] == 0
 
 
 def test_another_file_that_was_to_take_the_place_is_not_in_either(desk):

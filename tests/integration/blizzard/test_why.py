@@ -224,10 +224,3 @@ def test_a_source_that_is_not_there_is_named_where_a_name_is_looked_up(tmp_path)
     done = desk.cli("why", "a.ndjson")
     assert done.exit_code == 1
     assert f"source default cannot be listed: {desk.landing.folder} does not exist" in done.output
-
-
-def test_an_audit_that_cannot_count_a_source_cannot_tell(tmp_path):
-    desk = Desk(tmp_path / "both")
-    desk.arrives("a.ndjson", 1)
-    desk.landing.folder.rename(tmp_path / "gone")
-    assert desk.cli("audit").exit_code == 2

@@ -470,7 +470,7 @@ def test_rows_that_went_with_a_file_of_another_program_are_nowhere_said_to_be_th
     version = DeltaTable(str(desk.table)).version()
     for source in ("0.ndjson", "2.ndjson"):
         told = desk.cli("why", source).stdout
-        assert "its rows have been removed from the table since: FSCK by penguin" in told
+        assert "rows of it have been removed from the table since: FSCK by penguin" in told
         assert f"in version {version}" in told
     told = desk.cli("files", "--state", "removed").stdout
     assert all(f"{number}.ndjson" in told for number in range(3))

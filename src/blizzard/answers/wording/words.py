@@ -424,8 +424,9 @@ def _retracted(case: Case) -> Words:
     if taken.deleted_from is not None:
         until = f"; no VACUUM deletes their files before {phrases.moment(taken.deleted_from)}."
     return says(
-        f"Its {plural(taken.rows, 'row was', 'rows were')} taken back in entry {taken.entry} on "
-        f"{phrases.moment(taken.at)}{until} It is known, so it is not read again automatically.",
+        f"Its rows were taken back in entry {taken.entry} on {phrases.moment(taken.at)}: "
+        f"{plural(taken.rows, 'row')} left the table with it{until} It is known, so "
+        "it is not read again automatically.",
         way("To have it in the table again, put it into the source under another name."),
         way("Its entry names the data files.", f"{case.cli.blizzard} journal show {taken.entry}"),
     )

@@ -14,7 +14,6 @@ from blizzard.inspect.audit.findings import (
     WaitingDataFile,
     disagreements,
     steps_of,
-    why_not_held,
 )
 from blizzard.inspect.audit.journal_books import JournalBooks
 from blizzard.inspect.audit.log_books import LogBooks
@@ -46,8 +45,6 @@ class FileBooks:
     waiting: list[WaitingDataFile] = field(default_factory=list)
     """The files of uncommitted entries."""
     _expected: ExpectedFiles = field(init=False)
-    _shapes: set[tuple[str, int]] = field(default_factory=set)
-    """Compared schemas as text, with the index of the table's schema."""
     _without: set[tuple[str, str, int]] = field(default_factory=set)
     """Entries with missing transactions."""
 
@@ -71,7 +68,6 @@ class FileBooks:
             if path in self.log.active:
                 message = f"entry {entry.sequence} has deleted {path}, which is in the table"
                 yield Difference.of(entry, FindingKind.FILE_GIVEN_UP_ACTIVE, message, file=path)
-        yield from self._check_shape(entry)
 
     def _take_steps(self, entry: Entry, journal: JournalBooks) -> Iterator[Difference]:
         """Check what an entry does to other files, which must be done in full or not at all."""
@@ -296,25 +292,6 @@ class FileBooks:
 
     def _is_known(self, path: str) -> bool:
         return path in self.log.active or path in self.log.removed
-
-    def _check_shape(self, entry: Entry) -> Iterator[Difference]:
-        """Check that the table could hold the entry's files when they were added to it."""
-        version = next(
-            (
-                one.version
-                for file in entry.data_files
-                if (one := self.log.active.get(file.filename)) is not None
-            ),
-            BEFORE,
-        )
-        shape = self.log.shape_at(version) if version in self.log.ours else None
-        key = (f"{entry.table_schema}{entry.partition_columns}", id(shape))
-        if shape is None or key in self._shapes:
-            return
-        self._shapes.add(key)
-        for reason in why_not_held(entry.table_schema, entry.partition_columns, shape):
-            message = f"entry {entry.sequence} and the table at version {version}: {reason}"
-            yield Difference.of(entry, FindingKind.SCHEMA_DIFFERS, message, version=version)
 
 
 def _removed(version: int, path: str, one: AbsentFile) -> Difference:

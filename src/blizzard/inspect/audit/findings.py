@@ -4,20 +4,14 @@ Also checks whether a table shows files as written: their columns, sizes and par
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from lakebed.columns.column_mapping import DeltaType, FieldPath, types_within
 from lakebed.deltalog.delta_types import (
     TableFacts,
-    by_name,
-    dropped_columns,
-    kind_of,
     names_in_log,
-    reads,
-    struct_of,
 )
 from lakebed.deltalog.lineage import Active
 from lakebed.documents.entry import Entry
@@ -78,7 +72,6 @@ class FindingKind(StrEnum):
     """A commit marked as changing no data adds a different number of rows than it removes."""
     ROWS_MISSING = "rows_missing"
     """Rows are missing, and the version that removed them is no longer in the log."""
-    SCHEMA_DIFFERS = "schema_differs"
     DEAD_LETTERS_GONE = "dead_letters_gone"
     BAD_LINES_DIFFER = "bad_lines_differ"
     """A source file's bad lines differ from those in quarantine, or were resolved twice."""
@@ -299,8 +292,6 @@ class Audit:
     losses: tuple[Accepted, ...] = ()
     """The differences that an operator may accept."""
     differences: tuple[Difference, ...]
-    pipelines: tuple[str, ...] = ()
-    """Pipelines with a journal in the table's directory that no other one took over."""
     elsewhere: int = 0
     """Files of the table outside its directory, whose objects are not checked."""
 
@@ -319,39 +310,6 @@ def spans(numbers: Iterable[int]) -> str:
         else:
             found.append([number, number])
     return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in found)
-
-
-def why_not_held(
-    written: Mapping[str, Any], partition_columns: tuple[str, ...], table: TableFacts
-) -> Iterator[str]:
-    """Yield the parts of a file schema that the table cannot show as written."""
-    if partition_columns != table.partition_columns:
-        yield (
-            f"the files are partitioned by {_listed(partition_columns)}, the table by "
-            f"{_listed(table.partition_columns)}"
-        )
-    hidden = by_name(dropped_columns(table) or struct_of(()))
-    shown = [one for one in written["fields"] if one["name"] not in hidden]
-    there = {path: kind for path, kind, _said in types_within(table.schema)}
-    unlike: FieldPath | None = None
-    for path, kind, _said in types_within(struct_of(shown)):
-        if unlike is not None and path[: len(unlike)] == unlike:
-            continue  # The column around it is reported.
-        name, known = ".".join(path), there.get(path)
-        if known is None:
-            unlike = path
-            yield f"the table does not have column {name}"
-        elif not (reads(known, kind) or kind_of(known) == kind_of(kind) != "plain"):
-            unlike = path
-            yield f"column {name} is {_named(kind)} in the files, {_named(known)} in the table"
-
-
-def _named(kind: DeltaType) -> str:
-    return kind if isinstance(kind, str) else kind_of(kind)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names) or "nothing"
 
 
 def disagreements(

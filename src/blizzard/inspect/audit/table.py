@@ -58,7 +58,6 @@ class _Audit:
         self.totals = AuditTotals()
         self.files = FileBooks(self.log)
         self.seen: set[tuple[str, str]] = set()
-        self.pipelines: list[str] = []
 
     def run(self, read_log: ReadLog) -> Audit:
         known = layout.pipelines(self.store.folders(layout.OURS))
@@ -96,7 +95,6 @@ class _Audit:
             applied=frozenset(self.log.applied),
             losses=tuple(self.log.losses),
             differences=tuple(self.differences),
-            pipelines=tuple(self.pipelines),
             elsewhere=sum(is_elsewhere(path) for path in self.log.active),
         )
 
@@ -152,7 +150,6 @@ class _Audit:
             self._check_dead_letters(entry)
         self.differences += books.finish() if with_log else ()
         if folder == layout.journal_folder(pipeline) and not books.quarantine.is_closed:
-            self.pipelines.append(pipeline)
             self._check_quarantine(pipeline, books.quarantine)
         self.totals.add(books.totals)
         self.seen.add(books.name)
