@@ -183,9 +183,17 @@ class Answers:
         """Return source files whose names contain a text, newest first."""
         evidence = replace(self._on.journal(name).evidence)  # With the newest version of the log.
         progress, unsure = settled_progress(evidence)
-        committed = self._on.committed(name).get
-        searching = FileSearch(evidence=evidence, committed=committed, progress=progress)
-        found = searching.find(search, limit)
+        entries = self._on.pipelines[name].window.documents
+
+        def written(number: int) -> str | None:
+            return entries[number].batch.at if number in entries else None
+
+        found = FileSearch(
+            evidence=evidence,
+            committed=self._on.committed(name).get,
+            written=written,
+            progress=progress,
+        ).find(search, limit)
         notes = [*unsure, *(() if found.note is None else (found.note,))]
         return replace(found, note="; ".join(notes) or None)
 
