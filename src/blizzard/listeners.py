@@ -39,7 +39,6 @@ def exporting(
         tellers_of,
     )
     from lakebed.telemetry.export import (  # noqa: PLC0415
-        CourierLimits,
         delivered,
         encoder,
     )
@@ -50,10 +49,9 @@ def exporting(
     # Commits that blizzard makes itself are traced as penguin traces them.
     commits = partial(CommitTracer, seconds=time.time)
     runs = partial(LineageListener, seconds=time.time, pipelines=tellers_of(settings))
-    alone = CourierLimits(together=1, pause_secs=0.1)
     with (
         delivered(emit, traces, spans, batches, commits) as traced,
-        delivered(traced, lineage, b"".join, runs, limits=alone) as listened,
+        delivered(traced, lineage, b"".join, runs, together=1) as listened,
     ):
         yield listened
 

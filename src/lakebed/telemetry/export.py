@@ -4,9 +4,9 @@ A batch has one trace for both programs: its id is derived from the journal and 
 which blizzard and penguin both know. So penguin's commit is in the trace of the batch whose rows it
 makes visible, and no document needs to carry ids.
 
-The caller never waits for a delivery. Documents that cannot be delivered are retried a few times
-and then dropped: telemetry must not cost a batch its time, or a process its memory. The start and
-the end of a failure are reported once each.
+The caller never waits for a delivery. Documents that cannot be delivered are dropped: telemetry
+must not cost a batch its time, or a process its memory. The start and the end of a failure are
+reported once each.
 """
 
 import contextlib
@@ -159,31 +159,12 @@ Item = TypeVar("Item")
 Send = Callable[[ExportTarget, bytes], None]
 """Delivers a document; raises OSError on failure."""
 
-AGAIN = (408, 429, 502, 503, 504)
-"""Statuses after which the same request may succeed later."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CourierLimits:
-    """Limits of a courier."""
-
-    waiting: int = 4096
-    """The most waiting items; later ones are dropped."""
-    together: int = 512
-    """The most items in one request."""
-    pause_secs: float = 1.0
-    """How long the first item of a request waits for others."""
-    tries: int = 3
-    end_secs: float = 5.0
-    """How long the end of a run waits for pending items."""
-
-
-class DeliveryRefused(OSError):
-    """The server answered with an error."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(f"HTTP {status}")
-        self.status = status
+WAITING = 4096
+"""The most waiting items; later ones are dropped."""
+PAUSE_SECS = 1.0
+"""How long the first item of a request waits for others."""
+END_SECS = 5.0
+"""How long the end of a run waits for pending items."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -205,13 +186,13 @@ def post(target: ExportTarget, body: bytes, *, seconds: float = 10.0) -> None:
             answer.read()
     except urllib.error.HTTPError as refused:
         with refused:
-            raise DeliveryRefused(refused.code) from None
+            raise OSError(f"HTTP {refused.code}") from None
     except HTTPException as broken:
         raise OSError(type(broken).__name__) from broken
 
 
 class Courier(Generic[Item]):
-    """Collects items and sends them as documents during a run."""
+    """Collects items and sends them as documents during a run, at most `together` in each."""
 
     def __init__(
         self,
@@ -219,12 +200,12 @@ class Courier(Generic[Item]):
         encode: Callable[[Sequence[Item]], bytes],
         emit: Emit,
         *,
-        limits: CourierLimits | None = None,
+        together: int = 512,
         send: Send = post,
     ) -> None:
         self._target, self._encode, self._emit, self._send = target, encode, emit, send
-        self._limits = limits or CourierLimits()
-        self._waiting: queue.Queue[Item | None] = queue.Queue(self._limits.waiting)
+        self._together = together
+        self._waiting: queue.Queue[Item | None] = queue.Queue(WAITING)
         self._ending = threading.Event()
         self._lost = 0
         self._failing = False
@@ -244,48 +225,26 @@ class Courier(Generic[Item]):
         self._ending.set()
         with contextlib.suppress(queue.Full):  # The thread is awake then, and sees the end.
             self._waiting.put_nowait(None)
-        self._thread.join(self._limits.end_secs)
+        self._thread.join(END_SECS)
 
     def _run(self) -> None:
-        while items := self._next():
-            try:
-                self._deliver(self._encode(items))
-            except Exception as error:  # noqa: BLE001 - no error may end the thread
-                self._failed(error, len(items))
-            else:
-                self._worked()
+        while not (self._ending.is_set() and self._waiting.empty()):
+            items = [self._waiting.get()]
+            if self._together > 1:
+                self._ending.wait(PAUSE_SECS)
+            with contextlib.suppress(queue.Empty):
+                while len(items) < self._together:
+                    items.append(self._waiting.get_nowait())
+            if found := [item for item in items if item is not None]:
+                self._deliver(found)
 
-    def _next(self) -> list[Item]:
-        """Wait for items to send; empty at the end of the run."""
-        if self._ending.is_set() and self._waiting.empty():
-            return []
-        first = self._waiting.get()
-        if first is None:
-            return self._at_once([])
-        self._ending.wait(self._limits.pause_secs)
-        return self._at_once([first])
-
-    def _at_once(self, items: list[Item]) -> list[Item]:
-        """Return the items and those waiting now, up to the limit of a request."""
-        while len(items) < self._limits.together:
-            try:
-                item = self._waiting.get_nowait()
-            except queue.Empty:
-                break
-            if item is not None:
-                items.append(item)
-        return items
-
-    def _deliver(self, body: bytes) -> None:
-        for left in reversed(range(self._limits.tries)):
-            try:
-                self._send(self._target, body)
-            except OSError as error:
-                final = isinstance(error, DeliveryRefused) and error.status not in AGAIN
-                if not left or final or self._ending.wait(self._limits.pause_secs):
-                    raise
-            else:
-                return
+    def _deliver(self, items: Sequence[Item]) -> None:
+        try:
+            self._send(self._target, self._encode(items))
+        except Exception as error:  # noqa: BLE001 - no error may end the thread
+            self._failed(error, len(items))
+        else:
+            self._worked()
 
     def _failed(self, error: Exception, items: int) -> None:
         self._lost += items
@@ -304,7 +263,7 @@ def _reason(error: Exception) -> str:
     """Return why delivery fails, without addresses and headers."""
     if isinstance(error, urllib.error.URLError) and isinstance(error.reason, OSError):
         error = error.reason
-    if isinstance(error, DeliveryRefused):
+    if str(error).startswith("HTTP "):
         return str(error)
     return getattr(error, "strerror", None) or type(error).__name__
 
@@ -315,7 +274,7 @@ def delivered(
     target: ExportTarget | None,
     encode: Callable[[Sequence[Item]], bytes],
     *listeners: Callable[[Callable[[Item], None]], Emit],
-    limits: CourierLimits | None = None,
+    together: int = 512,
 ) -> Iterator[Emit]:
     """Deliver what listeners make of events during the block; yield the emitter for them, too.
 
@@ -325,7 +284,7 @@ def delivered(
     if target is None:
         yield emit
         return
-    courier = Courier[Item](target, encode, emit, limits=limits)
+    courier = Courier[Item](target, encode, emit, together=together)
     try:
         yield shared(emit, *(made(courier.put) for made in listeners))
     finally:
