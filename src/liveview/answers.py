@@ -44,7 +44,6 @@ from liveview.history import (
     committed_in,
     freshness_series,
     series_of,
-    since_versions,
     version_of,
 )
 from liveview.model import Overview, Process, of_text
@@ -278,7 +277,7 @@ class Answers:
         properties = {} if facts is None else facts.configuration
         return TableDetail(
             summary=summary,
-            columns=[] if facts is None else columns_of(facts, since_versions(commits)),
+            columns=[] if facts is None else columns_of(facts),
             partition_columns=[] if facts is None else list(facts.partition_columns),
             schema_changes=changes_of(commits),
             recent_versions=[version_of(one) for one in commits[:RECENT]],

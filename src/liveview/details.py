@@ -94,7 +94,6 @@ class Column:
     name: str
     type: str
     nullable: bool
-    since_version: int | None
     partition: bool
 
 

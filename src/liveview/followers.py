@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,16 +20,14 @@ from blizzard.answers.bad_lines import (
 )
 from blizzard.answers.status import SourceStatus
 from blizzard.answers.status_reader import StatusReader
-from blizzard.model.bad_lines import SelectedLines, WaitingFile
+from blizzard.model.bad_lines import SelectedLines
 from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import OpenReader, open_reader
 from blizzard.pipeline_log import PipelineLog
 from lakebed.clock import Clock
-from lakebed.deltalog.checkpoint import checkpoint_totals
-from lakebed.deltalog.segment import find_segment, read_checkpoint_hint
+from lakebed.deltalog.segment import read_checkpoint_hint
 from lakebed.deltalog.snapshot import LogCache, LogReader, Snapshot
 from lakebed.deltalog.versions import Commit, read_commit
-from lakebed.documents.records import BadLines as SourceBadLines
 from lakebed.errors import LakeError
 from lakebed.journal import JournalReader
 from lakebed.layout import log_version
@@ -195,9 +193,8 @@ class PipelineFollower:
             return self._lister.read(self._open)[1].sources
 
 
-MANY_LINES = "The list reads all of them, and names the setting that accepts them."
 MOST_LINES = 20_000
-"""The most lines to read for grouping; beyond that, each file's first fault decides."""
+"""The most lines to read for grouping."""
 
 
 @dataclass(slots=True)
@@ -222,7 +219,8 @@ class BadLineGroups:
     def _read(self, found: QuarantineFiles) -> list[BadLineGroup]:
         lines = sum(waiting.file.record_count for waiting in found.files)
         if lines > MOST_LINES:
-            return by_first_fault(found.files, self.cli)
+            command = f"{self.cli.blizzard} dlq list"
+            raise LakeError(f"{lines:,} bad lines are too many for a page; `{command}` groups them")
         return [
             BadLineGroup(
                 code=group.fault.code,
@@ -237,27 +235,6 @@ class BadLineGroups:
         ]
 
 
-def by_first_fault(files: Iterable[WaitingFile], cli: CommandPrefix) -> list[BadLineGroup]:
-    """Group bad lines by the first fault of each source file, from the journal alone. Pure."""
-    groups: dict[tuple[str, str | None], list[SourceBadLines]] = {}
-    for waiting in files:
-        for one in waiting.file.sources:
-            groups.setdefault((one.code, one.field), []).append(one)
-    found = [
-        BadLineGroup(
-            code=code,
-            field=field,
-            lines=sum(one.lines for one in sources),
-            files=len({one.source for one in sources}),
-            sample_path=sources[0].source,
-            sample_line=sources[0].first,
-            way_out=WayOut(advice=MANY_LINES, commands=(f"{cli.blizzard} dlq list",)),
-        )
-        for (code, field), sources in groups.items()
-    ]
-    return sorted(found, key=lambda group: -group.lines)
-
-
 def _way_out(group: FaultGroup, found: QuarantineFiles, cli: CommandPrefix) -> WayOut:
     name = group.fault.group
     try:
@@ -269,8 +246,7 @@ def _way_out(group: FaultGroup, found: QuarantineFiles, cli: CommandPrefix) -> W
 
 
 MOST_FILES = 200_000
-"""Tables with more files are sized as of the last checkpoint: reading the whole log would take too
-much memory."""
+"""The sizes of tables with more files are unknown: reading the whole log takes too much memory."""
 
 
 OpenTable = Callable[[TableSettings], Reader | None]
@@ -292,7 +268,6 @@ class TableFollower:
         *,
         clock: Clock,
         opening: OpenTable = open_table,
-        most_files: int = MOST_FILES,
     ) -> None:
         self.settings = settings
         self.window = DocumentWindow[Commit](
@@ -300,7 +275,6 @@ class TableFollower:
         )
         self._clock = clock
         self._open = opening
-        self._most_files = most_files
         self._cache = LogCache()
         self._id: str | None = None
         self._size = TableSize()
@@ -341,25 +315,14 @@ class TableFollower:
         if store is None or known is None:
             return TableSize()
         if self._size.version != known.version:
-            self._size = self._added_up(store, known)
-        return self._size
-
-    def _added_up(self, store: Reader, known: Snapshot) -> TableSize:
-        """Size this version, or the last checkpoint's if the table is large."""
-        note = read_checkpoint_hint(store)
-        many = note.actions if note.files is None else note.files
-        if many <= self._most_files:
+            note = read_checkpoint_hint(store)
+            many = note.actions if note.files is None else note.files
             try:
-                return TableSize(known.version, *known.totals())
+                totals = known.totals() if many <= MOST_FILES else (None, None, None)
+                self._size = TableSize(known.version, *totals)
             finally:
                 known.release_files()
-        segment = find_segment(store)
-        if segment is None or segment.checkpoint is None:
-            return TableSize()
-        if self._size.version == segment.checkpoint.version:
-            return self._size
-        totals = checkpoint_totals(store, segment.checkpoint)
-        return TableSize(segment.checkpoint.version, *totals)
+        return self._size
 
     def status(self) -> TableStatus | None:
         """Return waiting entries, held files and stopped pipelines; None without a table."""

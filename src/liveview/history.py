@@ -302,24 +302,13 @@ def changes_of(commits: Iterable[Commit]) -> list[SchemaChange]:
     return found[::-1]
 
 
-def since_versions(commits: Iterable[Commit]) -> dict[str, int]:
-    """Return the version that introduced each column, where known."""
-    found: dict[str, int] = {}
-    for commit, before in _steps(commits):
-        if before is not None or commit.version == 0:
-            new = [name for name in commit.columns or {} if name not in (before or {})]
-            found |= dict.fromkeys(new, commit.version)
-    return found
-
-
-def columns_of(facts: TableFacts, since: Mapping[str, int]) -> list[Column]:
+def columns_of(facts: TableFacts) -> list[Column]:
     """Return the columns of a table."""
     return [
         Column(
             name=one["name"],
             type=type_name(one["type"]),
             nullable=bool(one.get("nullable", True)),
-            since_version=since.get(one["name"]),
             partition=one["name"] in facts.partition_columns,
         )
         for one in facts.schema["fields"]

@@ -64,8 +64,8 @@ def batches(clock: Clock, first: int = 4_812, count: int = 20) -> list[Batch]:
     return made
 
 
-def column(name: str, kind: str, *, since: int = 0) -> Column:
-    return Column(name=name, type=kind, nullable=True, since_version=since, partition=False)
+def column(name: str, kind: str) -> Column:
+    return Column(name=name, type=kind, nullable=True, partition=False)
 
 
 def columns(count: int = 8) -> list[Column]:
@@ -75,8 +75,8 @@ def columns(count: int = 8) -> list[Column]:
         column("amount", "decimal(18,2)"),
         column("items", "array<struct<sku: string, quantity: int, price: decimal(18,2)>>"),
         column("placed_at", "timestamp"),
-        column("channel", "string", since=1_204),
-        column("voucher", "string", since=3_911),
+        column("channel", "string"),
+        column("voucher", "string"),
         replace(column("day", "date"), partition=True),
     ]
     more = [replace(known[1], name=f"field_{at:03}") for at in range(count - len(known))]

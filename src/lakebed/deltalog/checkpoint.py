@@ -30,8 +30,6 @@ COLUMNS = (
 )
 COUNTED = (*COLUMNS, "add.stats", "add.stats_parsed.numRecords")
 """COLUMNS with the row counts."""
-SUMS = ("add.size", "add.stats")
-ROWS = r'"numRecords"\s*:\s*(?P<rows>[0-9]+)'
 SIDECARS = f"{DELTA_LOG}/_sidecars"
 SIDECAR = "sidecar.path"
 FILES = ("add", "remove")
@@ -185,33 +183,3 @@ def _transactions(batch: pa.RecordBatch) -> dict[str, int]:
     ours = txn.filter(pc.starts_with(pc.struct_field(txn, "appId"), OUR_TRANSACTIONS))
     columns = (pc.struct_field(ours, name).to_pylist() for name in ("appId", "version"))
     return dict(zip(*columns, strict=True))
-
-
-def checkpoint_totals(store: Reader, checkpoint: Checkpoint) -> tuple[int, int, int | None]:
-    """Return the files, bytes and rows of a checkpoint; None if a row count is missing."""
-    files = size = 0
-    rows: int | None = 0
-    for batch in checkpoint_batches(store, checkpoint, SUMS):
-        if "add" not in batch.schema.names:
-            continue
-        # Arrow may show actions of other kinds as adds of nulls.
-        column = batch.column("add")
-        adds = column.filter(pc.is_valid(pc.struct_field(column, "size")))
-        files += len(adds)
-        size += pc.sum(pc.struct_field(adds, "size")).as_py() or 0
-        counted = _rows(adds)
-        rows = None if rows is None or counted is None else rows + counted
-    return files, size, rows
-
-
-def _rows(adds: "pa.Array[Any]") -> int | None:
-    """Return the number of rows of some added files; None if a count is missing."""
-    if not len(adds):
-        return 0
-    if "stats" not in {field.name for field in adds.type}:
-        return None
-    counted = pc.extract_regex(pc.struct_field(adds, "stats"), ROWS)
-    if counted.null_count:
-        return None
-    rows: int | None = pc.sum(pc.cast(pc.struct_field(counted, "rows"), pa.int64())).as_py()
-    return rows

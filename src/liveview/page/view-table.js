@@ -211,7 +211,6 @@ function columns(all, narrow) {
         },
         { title: "Type", cell: (column) => h("code", h("bdi", column.type)) },
         { title: "Null", cell: (column) => (column.nullable ? h("span.dim", "allowed") : "never") },
-        { title: "Since version", num: true, cell: (column) => format.exact(column.since_version) },
       ],
     }),
   );

@@ -20,7 +20,6 @@ from liveview.history import (
     changes_of,
     committed_entries,
     freshness_of,
-    since_versions,
     version_of,
 )
 from liveview.summaries import days_of, verdict_of
@@ -81,10 +80,8 @@ def test_the_first_schema_that_is_known_is_a_change_unless_it_made_the_table():
         (31, "added column c: long"),
         (30, "replaced the schema: 2 columns since then"),
     ]
-    assert since_versions(versions) == {"c": 31}
     made = Commit(version=0, at_ms=0, columns={"a": "long"})
     assert [one.what for one in changes_of([made])] == ["created with 1 column"]
-    assert since_versions([made]) == {"a": 0}
 
 
 def test_freshness_counts_only_what_is_in_the_table():
