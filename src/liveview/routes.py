@@ -174,14 +174,11 @@ def _segment(part: str) -> str:
 
 
 REFERENCE = "#/components/schemas/{model}"
-FAULTS = {
-    "400": "A parameter, or a name in the path, is invalid.",
-    "401": "The token is missing or wrong.",
-    "404": "There is no pipeline, table or file of this name.",
-    "405": "The API is read-only.",
-    "500": "An internal error; the program's log has the details.",
-    "503": "The answer is still being read, or a store does not answer.",
-}
+REFUSED = (
+    "400: a parameter or a name in the path is invalid; 401: the token is missing or wrong; 404: "
+    "there is no pipeline, table or file of this name; 405: the API is read-only; 500: an internal "
+    "error; 503: the answer is still being read, or a store does not answer."
+)
 INFO = {
     "title": "blizzard and penguin, live",
     "description": "What both programs are doing, and what they have done. Read-only: "
@@ -227,8 +224,8 @@ def _operation(route: Route) -> dict[str, Any]:
     parameters = [_parameter(one) for one in route.parameters]
     if route.of is not None:
         described = f"The name of the {route.of[:-1]}, as in the overview."
-        schema = {"type": "string", "pattern": NAME}
-        parameters.insert(0, _described("name", "path", described, schema, required=True))
+        named = {"name": "name", "in": "path", "required": True, "description": described}
+        parameters.insert(0, {**named, "schema": {"type": "string", "pattern": NAME}})
         name = f"{name}_one" if route.path.endswith("{name}") else name
     content = _json(route.document.__name__)
     return _get(name, route.what, f"{route.what}.", content, parameters=parameters)
@@ -241,10 +238,10 @@ def _get(
     content: dict[str, Any],
     **more: object,
 ) -> dict[str, Any]:
-    refusals = {
-        code: {"description": what, "content": _json("Refusal")} for code, what in FAULTS.items()
+    responses = {
+        "200": {"description": answer, "content": content},
+        "default": {"description": REFUSED, "content": _json("Refusal")},
     }
-    responses = {"200": {"description": answer, "content": content}, **refusals}
     return {"get": {"operationId": name, "summary": summary, **more, "responses": responses}}
 
 
@@ -264,18 +261,11 @@ def _parameter(one: Parameter) -> dict[str, Any]:
         schema["minLength"] = 1
     if one.default is not None:
         schema["default"] = one.default
-    described = f"{one.what[0].upper()}{one.what[1:]}."
-    return _described(one.name, "query", described, schema, required=one.required)
-
-
-def _described(
-    name: str, place: str, described: str, schema: dict[str, Any], *, required: bool
-) -> dict[str, Any]:
     return {
-        "name": name,
-        "in": place,
-        "required": required,
-        "description": described,
+        "name": one.name,
+        "in": "query",
+        "required": one.required,
+        "description": f"{one.what[0].upper()}{one.what[1:]}.",
         "schema": schema,
     }
 
