@@ -25,9 +25,7 @@ from blizzard.rewrite.transaction import (
     PromotionPending,
     RewriteDone,
     RewritePlan,
-    TableState,
     commit,
-    drop,
     old_file,
     table_state,
 )
@@ -174,20 +172,19 @@ def compact(
     failed = tuple(one for one in outcomes if isinstance(one, RewriteFailed))
     rewritten = [one for one in outcomes if isinstance(one, Rewritten)]
     merges = tuple(_merge(one, plan.files, store) for one in rewritten)
-    done: tuple[Rewrite, ...] = ()
+    if not merges:
+        return RewriteDone(found=plan, failed=failed)
 
-    def entry(now: CompactionPlan) -> Entry | None:
-        nonlocal done
-        done = _still_there(merges, now.state, plan.state.last.journal)
-        return replace(now.state.next_entry("compact", clock), rewrites=done) if done else None
+    def entry(now: CompactionPlan) -> Entry:
+        old = (one.path for merge in merges for one in merge.old)
+        now.state.refuse_contested(now.state.files[path] for path in old if path in now.state.files)
+        return replace(now.state.next_entry("compact", clock), rewrites=merges)
 
     try:
         _now, number = commit(store, plan, rewritten, entry)
     except JournalConflict as conflict:
         return RewriteDone(found=plan, failed=failed, conflict=conflict.message)
-    drop(store, (file for one in merges if one not in done for file in one.new))
-    gone = "other writers have changed these files meanwhile" if merges and not done else None
-    return RewriteDone(found=plan, replaced=done, entry=number, failed=failed, conflict=gone)
+    return RewriteDone(found=plan, replaced=merges, entry=number, failed=failed)
 
 
 def policy_of(settings: PipelineSettings) -> Policy:
@@ -249,24 +246,6 @@ def _live(known: FinishedFile, file: ActiveFile, store: Reader) -> FinishedFile:
     gone = ranges_of(deleted_rows(store, file.vector))
     names, runs = runs_without(known.source_files, known.runs, gone)
     return replace(known, source_files=names, runs=runs)
-
-
-def _still_there(merges: Sequence[Rewrite], now: TableState, journal: str) -> tuple[Rewrite, ...]:
-    """Return the merges whose files are all in the table and not superseded by another entry."""
-    if now.last.journal != journal:
-        return ()
-    taken = {old.filename for entry in now.waiting_entries() for old in entry.outgoing}
-    active = now.files
-    return tuple(
-        one
-        for one in merges
-        if all(
-            old.path in active
-            and old.path not in taken
-            and active[old.path].vector_key == old.vector
-            for old in one.old
-        )
-    )
 
 
 @dataclass(slots=True)
