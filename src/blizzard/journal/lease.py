@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import Enum, StrEnum, auto
+from enum import StrEnum
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -80,17 +80,6 @@ class Life(StrEnum):
     """Its process runs on this machine."""
     UNKNOWN = "unknown"
     """It ran elsewhere and has not ended; only its heartbeat shows whether it is alive."""
-
-
-class Standing(Enum):
-    """What the stored record means for the current run."""
-
-    OURS = auto()
-    """The lease is ours."""
-    TIED = auto()
-    """Another run started at the same moment; the next journal entry decides."""
-    LOST = auto()
-    """Another run has taken over."""
 
 
 def read_lease(store: Reader, pipeline: str) -> LeaseRecord | None:
@@ -170,16 +159,15 @@ def _is_here(writer: LeaseRecord, machine: Machine) -> bool:
     )
 
 
-def standing(mine: LeaseRecord, found: LeaseRecord | None) -> Standing:
-    """Compare a stored record with ours. Pure.
+def is_lost(mine: LeaseRecord, found: LeaseRecord | None) -> bool:
+    """Whether the stored record means that another run has taken over. Pure.
 
-    A record with a lower turn is from a run that we took over from and that woke up.
+    A record with a lower turn is from a run that we took over from and that woke up. One with ours
+    is from a run that started at the same moment.
     """
     if found is None or found.run == mine.run or found.turn < mine.turn:
-        return Standing.OURS
-    if found.turn > mine.turn:
-        return Standing.LOST
-    return Standing.OURS if found.ended else Standing.TIED
+        return False
+    return found.turn > mine.turn or not found.ended
 
 
 def _machine_id() -> str | None:
@@ -258,7 +246,7 @@ class Lease:
                     continue  # Another run took it just now: check again.
             else:
                 store.replace(self._path, encode_lease(mine))
-            if standing(mine, read_lease(store, self._pipeline)) is Standing.OURS:
+            if not is_lost(mine, read_lease(store, self._pipeline)):
                 with self._lock:
                     self._store, self._note, self._wrote = store, mine, wrote
         return True
@@ -283,7 +271,7 @@ class Lease:
             return
         if self._lost_to is None:
             with contextlib.suppress(LakeError):
-                self._compare(note, read_lease(store, self._pipeline))
+                self._is_lost(note, read_lease(store, self._pipeline))
         if self._lost_to is not None:
             raise JournalConflict(
                 f"another blizzard has taken over this pipeline ({self._lost_to.who()}) while "
@@ -299,7 +287,7 @@ class Lease:
                 return
             try:
                 found = read_lease(self._store, self._pipeline)
-                if self._compare(self._note, found) is Standing.OURS:
+                if not self._is_lost(self._note, found):
                     renewed = replace(self._note, beat=self._note.beat + 1)
                     wrote = self._clock.now()
                     self._store.replace(self._path, encode_lease(renewed))
@@ -367,12 +355,11 @@ class Lease:
             every=self.every,
         )
 
-    def _compare(self, note: LeaseRecord, found: LeaseRecord | None) -> Standing:
-        """Compare a stored record with ours; a lost lease stays lost."""
-        where = standing(note, found)
-        if where is Standing.LOST:
+    def _is_lost(self, note: LeaseRecord, found: LeaseRecord | None) -> bool:
+        """Whether another run has taken over; a lost lease stays lost."""
+        if is_lost(note, found):
             self._lost_to = found
-        return where
+        return self._lost_to is not None
 
 
 def refuse_while_alive_here(store: Reader, pipeline: str, machine: Machine) -> None:

@@ -16,12 +16,11 @@ from blizzard.journal.lease import (
     Lease,
     LeaseRecord,
     Life,
-    Standing,
+    is_lost,
     life_of,
     read_lease,
     refuse_while_alive_here,
     renewed,
-    standing,
     this_machine,
 )
 from lakebed.errors import DocumentUnreadable, JournalConflict, StoreUnavailable
@@ -139,35 +138,30 @@ def writer(**given: object) -> LeaseRecord:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (None, Standing.OURS),
-        (writer(beat=7), Standing.OURS),
-        (writer(run="other", turn=2), Standing.OURS),
-        (writer(run="other", turn=3), Standing.TIED),
-        (writer(run="other", turn=3, ended=True), Standing.OURS),
-        (writer(run="other", turn=4), Standing.LOST),
-        (writer(run="other", turn=4, ended=True), Standing.LOST),
+        (None, False),
+        (writer(beat=7), False),
+        (writer(run="other", turn=2), False),
+        (writer(run="other", turn=3), True),
+        (writer(run="other", turn=3, ended=True), False),
+        (writer(run="other", turn=4), True),
+        (writer(run="other", turn=4, ended=True), True),
     ],
 )
-def test_what_a_stored_note_means(found: LeaseRecord | None, expected: Standing) -> None:
-    assert standing(writer(), found) is expected
+def test_what_a_stored_note_means(found: LeaseRecord | None, expected: bool) -> None:
+    assert is_lost(writer(), found) is expected
 
 
-def test_two_that_begin_in_the_same_moment_leave_it_to_the_journal_and_one_survives(store: Store):
-    """Neither takes the other's note for a defeat; the loser of the entry gives its note back."""
+def test_of_two_that_begin_in_the_same_moment_the_one_of_the_stored_note_goes_on(store: Store):
     first, second = lease("run-1"), lease("run-2")
     first.take(store)
-    mine = note(store)
     second.take(store)
     store.replace(NOTE, store.get(NOTE).replace(b'"turn":2', b'"turn":1'))  # type: ignore[union-attr]
     second._note = replace(note(store))
     first.beat()
-    first.check()
     second.check()
     assert note(store).run == "run-2"
-
-    second.give_back(keep=True)
-    first.beat()
-    assert (note(store).run, note(store).turn) == ("run-1", mine.turn)
+    with pytest.raises(JournalConflict, match="has taken over"):
+        first.check()
 
 
 class AnotherBegins(Store):
