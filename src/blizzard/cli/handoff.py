@@ -4,13 +4,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from blizzard.cli.call import PipelineCall
-from blizzard.handoff.publish import LastCommitted, Uncommitted, entries_before, set_handoff
+from blizzard.handoff.publish import LastCommitted, Uncommitted, set_handoff
 from blizzard.model.settings import PipelineSettings, SinkSettings
 from lakebed.deltalog import tables
-from lakebed.errors import ObjectMissing
 from lakebed.locations import ByPlace, place_of
-from lakebed.storage.store import Reader, Store
-from lakebed.terminal.call import DONE
+from lakebed.storage.store import Store
 from lakebed.terminal.program import program
 from lakebed.types import Handoff
 from lakebed.units import entries_from
@@ -30,21 +28,12 @@ def handoff_set(
 ) -> None:
     """Change the hand-off of every table in the configuration.
 
-    Refused while a journal entry is not committed.
+    A table is left as it is while an entry of its journals is not committed.
 
     Args:
         handoff MODE: How penguin finds new data files.
     """
-    tables = _tables(call.pipelines())
-    for sink in tables:
-        with call.guard(sink.table_uri):
-            if waiting := _waiting(sink, handoff):
-                _show(call, sink, handoff, waiting)
-    if call.code != DONE:
-        if len(tables) > 1:
-            call.show(["no table was changed; -p PIPELINE selects the table of one pipeline"])
-        return
-    for sink in tables:
+    for sink in _tables(call.pipelines()):
         with call.guard(sink.table_uri):
             store = Store(sink.table_uri, sink.storage_options, make_folder=True)
             _show(call, sink, handoff, set_handoff(store, handoff, _committed(sink)))
@@ -75,14 +64,6 @@ def _text(sink: SinkSettings, handoff: Handoff, done: Changed) -> Iterator[str]:
     yield f"{sink.table_uri}: files are handed off by {handoff.value} {when}"
     if sink.handoff is not handoff:
         yield f"  now set sink.handoff: {handoff.value} in the configuration"
-
-
-def _waiting(sink: SinkSettings, handoff: Handoff) -> tuple[Uncommitted, ...]:
-    try:
-        store = Reader(sink.table_uri, sink.storage_options)
-    except ObjectMissing:
-        return ()  # The table's folder does not exist yet, so nothing waits in it.
-    return entries_before(store, handoff, _committed(sink))
 
 
 def _tables(pipelines: Iterable[PipelineSettings]) -> list[SinkSettings]:

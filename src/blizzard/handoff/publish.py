@@ -182,8 +182,8 @@ def set_handoff(
     number = latest_protocol_number(store) or 0
     if _in_force(store) is handoff:
         return False
-    if waiting := entries_before(store, handoff, last_committed):
-        return waiting
+    if waiting := uncommitted(store, last_committed):
+        return tuple(waiting)
     path = layout.protocol(number + 1)
     if isinstance(store.create(path, encode(DirectoryProtocol(handoff=handoff))), AlreadyThere):
         found = _in_force(store)
@@ -194,15 +194,6 @@ def set_handoff(
             path=store.describe(path),
         )
     return True
-
-
-def entries_before(
-    store: Reader, handoff: Handoff, last_committed: LastCommitted
-) -> tuple[Uncommitted, ...]:
-    """Return the entries that prevent a change of the hand-off. Read-only."""
-    if _in_force(store) is handoff:
-        return ()
-    return tuple(uncommitted(store, last_committed))
 
 
 def uncommitted(store: Reader, last_committed: LastCommitted) -> list[Uncommitted]:
