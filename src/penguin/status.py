@@ -5,21 +5,17 @@ The next commit is planned as a step plans it, and not made.
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakebed.clock import Clock
-from lakebed.deltalog.delta_types import TableFacts
 from lakebed.deltalog.snapshot import LogReader
 from lakebed.deltalog.versions import Commit, read_commits
 from lakebed.documents.pending_meta import HeldMeta
-from lakebed.errors import LakeError
 from lakebed.storage.store import Reader
 from lakebed.telemetry.events import code_of
 from penguin.backlog.redo_conflicts import discarded
 from penguin.backlog.table_view import TableView, inspect
-from penguin.catalog.catalog import CatalogConflict, CatalogState, OpenCatalog, state_in
 from penguin.foreign.rules import LEFT_ALONE
 from penguin.foreign.search import ForeignSearch
 from penguin.model.backlog import Danger, IgnoredFiles, LeftOut, PipelineBacklog, Stopped, instant
@@ -113,16 +109,6 @@ class ForeignFilesStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogStatus:
-    """Whether the catalog of a table describes it correctly."""
-
-    type: str
-    name: str
-    state: CatalogState
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """The status of one table; `version` is None before it is created."""
 
@@ -136,8 +122,6 @@ class TableStatus:
     others: ForeignFilesStatus = field(default_factory=ForeignFilesStatus)
     danger: Danger | None = None
     """Files have been waiting so long that a VACUUM may soon delete them."""
-    catalog: CatalogStatus | None = None
-    """None if none is configured, or the table does not exist yet."""
 
     @property
     def uncounted(self) -> tuple[str, ...]:
@@ -156,7 +140,6 @@ def table_status(
     store: Reader,
     now: datetime,
     *,
-    open_catalog: OpenCatalog | None = None,
     everything: bool = True,
     log: LogReader | None = None,
 ) -> TableStatus:
@@ -175,26 +158,7 @@ def table_status(
         discarded=discarded(store, view.transactions) if everything else (),
         others=_others(shown),
         danger=view.danger(shown.proposal.left_out, now),
-        catalog=_catalog(settings, view.facts, open_catalog),
     )
-
-
-def _catalog(
-    settings: TableSettings, facts: TableFacts | None, opening: OpenCatalog | None
-) -> CatalogStatus | None:
-    """Check the table in its catalog; change nothing there."""
-    wanted = settings.catalog
-    if wanted is None or facts is None or opening is None:
-        return None
-    error = None
-    try:
-        with closing(opening(wanted)) as catalog:
-            state = state_in(catalog, wanted, facts, settings.table_uri)
-    except LakeError as trouble:
-        conflicts = isinstance(trouble, CatalogConflict)
-        state = CatalogState.CONFLICT if conflicts else CatalogState.UNREACHABLE
-        error = str(trouble)
-    return CatalogStatus(type=wanted.type, name=wanted.name, state=state, error=error)
 
 
 def _others(shown: NextCommit) -> ForeignFilesStatus:

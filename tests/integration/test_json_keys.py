@@ -114,7 +114,7 @@ KEYS = {
         pending_rows pipelines[pipeline committed_entry pending_entries
         pending_files pending_rows lag_secs stopped] stopped
         held_files held_rows held[code reasons files rows] discarded_files discarded_rows
-        {OTHERS} in_danger catalog error
+        {OTHERS} in_danger error
     """,
     "penguin held": """
         table kind id pipeline entry code reasons since file rows bytes sources
@@ -147,7 +147,7 @@ KEYS = {
         pending_files pending_rows lag_secs stopped(pipeline
         entry code reasons since files rows entries_behind)] stopped held_files held_rows
         held[code reasons files rows] discarded_files discarded_rows {OTHERS} in_danger
-        catalog error
+        error
     """,
     "penguin held # stopped": """
         table kind id pipeline entry code reasons since file rows bytes sources | table kind

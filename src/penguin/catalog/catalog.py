@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from enum import StrEnum
 from random import random
 from typing import Any, Protocol
 
@@ -52,17 +51,6 @@ class TableEntry:
     location: str
     columns: tuple[CatalogColumn, ...]
     parameters: Mapping[str, str] = field(default_factory=dict)
-
-
-class CatalogState(StrEnum):
-    """Whether a catalog describes a table correctly."""
-
-    REGISTERED = "registered"
-    OUTDATED = "outdated"
-    MISSING = "missing"
-    CONFLICT = "conflict"
-    """Another table has the name."""
-    UNREACHABLE = "unreachable"
 
 
 PARAMETERS = {
@@ -198,17 +186,6 @@ def register(catalog: CatalogTable, settings: CatalogSettings, table: TableFacts
     raise AssertionError("unreachable")
 
 
-def state_in(
-    catalog: CatalogTable, settings: CatalogSettings, table: TableFacts, uri: str
-) -> CatalogState:
-    """Return whether a catalog describes a table correctly. Change nothing."""
-    found = catalog.find()
-    if found is None:
-        return CatalogState.MISSING
-    changed = differs(found, wanted(table, settings.location or uri), name=settings.name)
-    return CatalogState.OUTDATED if changed else CatalogState.REGISTERED
-
-
 BACKOFF = Backoff(first_secs=10, limit_secs=600)
 CHECK_SECS = 3600.0
 """Interval between checks of a registered table: it may have been dropped."""
@@ -239,8 +216,6 @@ class Registrar:
     emit: Emit
     clock: Clock
     open_catalog: OpenCatalog | None = None
-    backoff: Backoff = BACKOFF
-    _lock: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
     _done: tuple[object, ...] | None = None
     """The table shape that is registered."""
@@ -250,38 +225,33 @@ class Registrar:
 
     def see(self, facts: TableFacts) -> None:
         """Start updating the catalog in a thread if the table changed or a check is due."""
-        with self._lock:
-            now = self.clock.seconds()
-            is_new = self._failures == 0 and facts.shape() != self._done
-            if self._thread is not None or not (is_new or now >= self._next):
-                return
+        if self._thread is not None and self._thread.is_alive():
+            return
+        is_new = self._failures == 0 and facts.shape() != self._done
+        if is_new or self.clock.seconds() >= self._next:
             self._thread = threading.Thread(
                 target=self._run, args=(facts,), name=f"catalog-{self.table}", daemon=True
             )
             self._thread.start()
 
     def finish(self, facts: TableFacts | None = None, *, secs: float = 30.0) -> None:
-        """Wait for the update in progress, and try a pending one once more, up to `secs` each."""
-        self._join(secs)
-        if facts is not None and facts.shape() != self._done and self._failures == 0:
-            self.see(facts)
-            self._join(secs)
-
-    def _join(self, secs: float) -> None:
-        thread = self._thread
-        if thread is not None:
-            thread.join(secs)
+        """Wait for the update in progress, then for that of the last facts, up to `secs` each."""
+        for last in (None, facts):
+            if last is not None:
+                self.see(last)
+            if self._thread is not None:
+                self._thread.join(secs)
 
     def _run(self, facts: TableFacts) -> None:
         try:
-            changed = self._register(facts)
+            with closing((self.open_catalog or open_catalog)(self.settings)) as catalog:
+                changed = register(catalog, self.settings, facts, self.table_uri)
         except Exception as error:  # noqa: BLE001 - no catalog error may end a run
             self._failed(error)
             return
-        with self._lock:
-            first = self._done is None or self._failures > 0
-            self._done, self._failures = facts.shape(), 0
-            self._next, self._thread = self.clock.seconds() + CHECK_SECS, None
+        first = self._done is None or self._failures > 0
+        self._done, self._failures = facts.shape(), 0
+        self._next = self.clock.seconds() + CHECK_SECS
         if changed or first:
             self.emit(
                 TableRegistered(
@@ -292,23 +262,18 @@ class Registrar:
                 )
             )
 
-    def _register(self, facts: TableFacts) -> bool:
-        with closing((self.open_catalog or open_catalog)(self.settings)) as catalog:
-            return register(catalog, self.settings, facts, self.table_uri)
-
     def _failed(self, error: Exception) -> None:
-        with self._lock:
-            self._failures += 1
-            wait = self.backoff.wait(self._failures, random)
-            self._next, self._thread = self.clock.seconds() + wait, None
-        text = str(error) if isinstance(error, LakeError) else type(error).__name__
+        self._failures += 1
+        wait = BACKOFF.wait(self._failures, random)
+        self._next = self.clock.seconds() + wait
+        known = isinstance(error, LakeError)
         self.emit(
             TableNotRegistered(
                 table=self.table,
                 catalog=self.settings.type,
                 name=self.settings.name,
                 code=error.code if isinstance(error, LakeError) else "catalog_unavailable",
-                error=text,
+                error=str(error) if known else type(error).__name__,
                 next_secs=wait,
             )
         )

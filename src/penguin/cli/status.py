@@ -14,7 +14,6 @@ from lakebed.errors import LakeError
 from lakebed.terminal.call import DONE
 from lakebed.terminal.console import Line, Table, cells, fields_of, first, picked, second
 from lakebed.units import is_are, plural, span
-from penguin.catalog.catalog import open_catalog
 from penguin.cli.app import LEFT_OUT, TableCall, document_of, known, sentence, unclaimed
 from penguin.model.settings import TableSettings
 from penguin.pipeline import nothing_at, open_reader, written
@@ -104,7 +103,7 @@ def status(call: TableCall) -> None:
         try:
             reader = open_reader(table)
             if reader is not None:
-                found = table_status(table, reader, Clock().now(), open_catalog=open_catalog)
+                found = table_status(table, reader, Clock().now())
         except LakeError as trouble:
             error = sentence(trouble)
         document = known(_document(table, found, error), error)
@@ -120,7 +119,6 @@ def _needs_attention(found: TableStatus) -> bool:
         or found.held
         or found.others.left_out
         or found.danger is not None
-        or (found.catalog is not None and found.catalog.state != "registered")
     )
 
 
@@ -154,7 +152,6 @@ def _document(table: TableSettings, found: TableStatus, error: str | None) -> di
             "retention_secs": danger.retention.total_seconds(),
             "reason": danger.sentence(),
         },
-        "catalog": found.catalog,
         "error": error,
     }
 
@@ -174,10 +171,6 @@ def status_lines(
         yield from (f"  {path}" for path in ignored.some)
         if ignored.files > len(ignored.some):
             yield f"  ... and {ignored.files - len(ignored.some):,} more"
-    catalog = found.catalog
-    if catalog is not None and catalog.state != "registered":
-        why = "" if catalog.error is None else f": {catalog.error}"
-        yield f"{name}: {catalog.state} in {catalog.type} as {catalog.name}{why}"
     if found.danger is not None:
         yield f"{name}: {found.danger.sentence()}"
     if not found.pipelines:

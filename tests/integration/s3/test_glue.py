@@ -19,12 +19,10 @@ from penguin.catalog.catalog import (
     CatalogConflict,
     CatalogDenied,
     CatalogMissing,
-    CatalogState,
     CatalogUnavailable,
     OpenCatalog,
     open_catalog,
     register,
-    state_in,
 )
 from penguin.catalog.glue import GlueCatalog
 from penguin.events.commits import TableNotRegistered, TableRegistered
@@ -85,7 +83,6 @@ def described(glue: Any) -> dict[str, Any]:
 
 
 def test_a_table_is_registered_as_athena_and_spark_know_it(glue, catalog, settings):
-    assert state_in(catalog, settings, FACTS, URI) is CatalogState.MISSING
     assert register(catalog, settings, FACTS, URI)
     found = described(glue)
     assert found["TableType"] == "EXTERNAL_TABLE"
@@ -98,7 +95,6 @@ def test_a_table_is_registered_as_athena_and_spark_know_it(glue, catalog, settin
         ("tags", "array<string>"),
     ]
     assert not register(catalog, settings, FACTS, URI)
-    assert state_in(catalog, settings, FACTS, URI) is CatalogState.REGISTERED
 
 
 def test_new_columns_are_told_and_what_others_have_said_stays(glue, catalog, settings):
@@ -116,7 +112,6 @@ def test_new_columns_are_told_and_what_others_have_said_stays(glue, catalog, set
         },
     )
     wider = facts(("id", "long"), ("tags", "string"), ("price", "decimal(18,2)"))
-    assert state_in(catalog, settings, wider, URI) is CatalogState.OUTDATED
     assert register(catalog, settings, wider, f"{URI}/")
     found = described(glue)
     assert (found["Owner"], found["Description"]) == ("data-team", "all events")
