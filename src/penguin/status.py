@@ -18,7 +18,7 @@ from penguin.backlog.redo_conflicts import discarded
 from penguin.backlog.table_view import TableView, inspect
 from penguin.foreign.rules import LEFT_ALONE
 from penguin.foreign.search import ForeignSearch
-from penguin.model.backlog import Danger, IgnoredFiles, LeftOut, PipelineBacklog, Stopped, instant
+from penguin.model.backlog import Danger, IgnoredFiles, LeftOut, ReadyEntry, Stopped, instant
 from penguin.model.commit import CommitProposal
 from penguin.model.settings import TableSettings
 from penguin.proposal import propose
@@ -76,10 +76,6 @@ class StoppedStatus:
     reasons: tuple[str, ...]
     since: str | None = None
     """When the entry was journaled."""
-    files: int | None = None
-    rows: int | None = None
-    entries_behind: int | None = None
-    """The number of entries that wait behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,29 +180,23 @@ def _pipelines(shown: NextCommit, now: datetime) -> Iterator[PipelinePosition]:
             pending_files=len(files),
             pending_rows=sum(file.record_count for file in files),
             lag_secs=_age(backlog.entries[0].entry.created, now) if backlog.entries else 0.0,
-            stopped=_stopped(stopped.pop(backlog.pipeline, None), backlog),
+            stopped=_stopped(stopped.pop(backlog.pipeline, None), backlog.entries),
         )
     for one in stopped.values():
         # Without a backlog, what is committed of it is uncertain.
-        yield PipelinePosition(
-            pipeline=one.pipeline, committed_entry=None, stopped=_stopped(one, backlog=None)
-        )
+        yield PipelinePosition(pipeline=one.pipeline, committed_entry=None, stopped=_stopped(one))
 
 
-def _stopped(stopped: Stopped | None, backlog: PipelineBacklog | None) -> StoppedStatus | None:
+def _stopped(stopped: Stopped | None, entries: tuple[ReadyEntry, ...] = ()) -> StoppedStatus | None:
     if stopped is None:
         return None
-    entries = backlog.entries if backlog else ()
-    at = next((one.entry for one in entries if one.entry.sequence == stopped.sequence), None)
+    created = (one.entry.created for one in entries if one.entry.sequence == stopped.sequence)
     return StoppedStatus(
         pipeline=stopped.pipeline,
         entry=stopped.sequence,
         code=code_of(stopped.error),
         reasons=getattr(stopped.error, "reasons", (str(stopped.error),)),
-        since=at.created if at else None,
-        files=len(at.files) if at else None,
-        rows=sum(file.record_count for file in at.files) if at else None,
-        entries_behind=(sum(one.entry.sequence > at.sequence for one in entries) if at else None),
+        since=next(created, None),
     )
 
 

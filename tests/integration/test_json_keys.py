@@ -145,13 +145,13 @@ KEYS = {
         table table_uri version {LAST_COMMIT} lag_secs pending_entries pending_files
         pending_rows pipelines[pipeline committed_entry pending_entries
         pending_files pending_rows lag_secs stopped(pipeline
-        entry code reasons since files rows entries_behind)] stopped held_files held_rows
+        entry code reasons since)] stopped held_files held_rows
         held[code reasons files rows] discarded_files discarded_rows {OTHERS} in_danger
         error
     """,
     "penguin held # stopped": """
         table kind id pipeline entry code reasons since file rows bytes sources | table kind
-        pipeline entry code reasons since files rows entries_behind
+        pipeline entry code reasons since
     """,
     "penguin plan # stopped": """
         table table_uri version creates_table entries files rows columns_added columns_dropped

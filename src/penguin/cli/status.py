@@ -312,20 +312,8 @@ def _held_text(files: list[Held], stopped: list[Stops], *, nothing: bool) -> Ite
             "tries at once, penguin discard ID gives them up, and blizzard redo --held ID has "
             "their sources read again"
         )
-    if stopped:
-        yield Table(
-            ("table", "stopped", ">entry", ">since", ">files", ">rows", ">behind"),
-            [
-                (
-                    table.name,
-                    *cells(one, "pipeline entry"),
-                    _minute(one.since),
-                    *cells(one, "files rows entries_behind"),
-                )
-                for table, one in stopped
-            ],
-        )
     for table, one in stopped:
+        yield f"{table.name}: pipeline {one.pipeline} is stopped"
         yield from _why_stopped(table.name, one)
 
 

@@ -183,7 +183,6 @@ class _FooterWalk:
         return found
 
 
-ENCRYPTED = b"PARE"
 OUR_MARK = b"blizzard.journal"
 
 
@@ -223,11 +222,11 @@ def read_footer(store: Parts, facts: ObjectFacts) -> Footer:
     footer = tail[-length:]
     if not TRIAL.survives(footer):
         raise FileUnfit("the Parquet footer contradicts itself", file=where)
-    return parse_footer(footer, size, where)
+    return parse_footer(footer, where)
 
 
-def parse_footer(footer: bytes, size: int, where: str) -> Footer:
-    """Parse a footer with its frame, from the end of a file of this size.
+def parse_footer(footer: bytes, where: str) -> Footer:
+    """Parse a footer with its frame.
 
     Arrow may abort the process if the footer was not tried before.
     """
@@ -238,8 +237,6 @@ def parse_footer(footer: bytes, size: int, where: str) -> Footer:
         raise  # ArrowException includes Arrow's own, which says nothing about the file.
     except (pa.ArrowException, OSError, ValueError) as cause:
         raise FileUnfit("the Parquet footer cannot be read", file=where) from cause
-    if _end_of_data(metadata) > size - len(footer):
-        raise FileUnfit("the Parquet footer refers to data that the file does not have", file=where)
     return Footer(
         rows=metadata.num_rows,
         schema=schema,
@@ -251,28 +248,12 @@ def parse_footer(footer: bytes, size: int, where: str) -> Footer:
 
 def _length(tail: bytes, size: int, where: str) -> int:
     """Return the length of a footer, frame included."""
-    if tail[-len(MAGIC) :] == ENCRYPTED:
-        raise FileUnfit("the Parquet footer is encrypted", file=where)
     length = footer_length(tail)
     if length is None:
         raise FileUnfit("the file does not end like a Parquet file", file=where)
     if length > min(size - len(MAGIC), LONGEST_FOOTER):
         raise FileUnfit(f"a Parquet footer of {length} bytes is impossible", file=where)
     return length
-
-
-def _end_of_data(metadata: pq.FileMetaData) -> int:
-    """Return the byte after the last page that the footer names."""
-    end = len(MAGIC)
-    for index in range(metadata.num_row_groups):
-        group = metadata.row_group(index)
-        for number in range(group.num_columns):
-            chunk = group.column(number)
-            starts = [chunk.data_page_offset]
-            if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-                starts.append(chunk.dictionary_page_offset)
-            end = max(end, min(starts) + chunk.total_compressed_size)
-    return end
 
 
 LENGTH_BYTES = 4
@@ -339,7 +320,7 @@ def main() -> None:
         footer = sys.stdin.buffer.read(int.from_bytes(head, "little"))
         # The asking process judges the footer itself.
         with contextlib.suppress(Exception):
-            parse_footer(footer, sys.maxsize, "")
+            parse_footer(footer, "")
         sys.stdout.buffer.write(SURVIVED)
         sys.stdout.buffer.flush()
 

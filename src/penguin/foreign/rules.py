@@ -22,7 +22,7 @@ from lakebed.deltalog.delta_types import (
     struct_of,
     why_no_table,
 )
-from lakebed.deltalog.log_contents import LONG_AGO, NEVER, LogContents
+from lakebed.deltalog.log_contents import NEVER, LogContents
 from lakebed.documents.pending_meta import Meta
 from lakebed.documents.records import ColumnStatistics
 from lakebed.layout import (
@@ -302,34 +302,16 @@ def name_taken(one: Candidate, by: str) -> LeftOut:
 
 def too_old(one: Candidate, known: LogContents) -> LeftOut:
     """Leave out a file that is older than what the log remembers."""
-    oldest = known.oldest(one.path, one.modified)
-    when = (
-        f"it is from {oldest:{MOMENT}} UTC"
-        if oldest > LONG_AGO
-        else "the directory was copied, so its time says nothing"
-    )
+    reaches = "the log no longer has the versions that would show removed files"
+    if known.since is not None and known.since != NEVER:
+        reaches = f"the log shows removed files back to {known.since:{MOMENT}} UTC only"
+        reaches += "" if known.is_certain else ", give or take an hour"
     way_out = (
         "give it a new name, with a UUIDv7 of today, to commit it"
         if known.may_be_scanned(one.path)
         else "a meta in _staging/pending commits it"
     )
-    reason = f"{when}, and {_reach(known)}: it may have been removed before; {way_out}"
-    return leave_out(one, TOO_OLD, reason)
-
-
-def _reach(known: LogContents) -> str:
-    """Return in words how far back a log shows removed files; rounded towards now."""
-    if known.since is None or known.since == NEVER:
-        return "the log no longer has the versions that would show removed files"
-    reaches = f"the versions of the log reach back only to {known.since:{MOMENT}} UTC"
-    if known.is_certain:
-        return reaches
-    why = (
-        "the directory was copied"
-        if known.copied
-        else "the oldest one gives a different time for itself"
-    )
-    return f"{reaches}, and because {why}, the hour after that is not certain either"
+    return leave_out(one, TOO_OLD, f"{reaches}: it may have been removed before; {way_out}")
 
 
 def wait_since(left_out: Iterable[LeftOut]) -> Iterator[datetime]:

@@ -154,7 +154,7 @@ def test_in_a_copied_directory_a_name_without_a_time_tells_nothing(table, tmp_pa
     penguin = other.penguin(file_pattern="part-*.parquet").drain()
     assert other.ids() == [1]
     assert left_out(penguin) == {gone: "file_too_old"}
-    assert "was copied" in reason(penguin)
+    assert "give or take an hour" in reason(penguin)
 
 
 def trimmed(table: Directory, *, minutes_ago: float) -> None:
@@ -186,8 +186,8 @@ def test_a_file_that_is_newer_than_every_version_goes_in_and_an_older_one_does_n
     penguin = table.penguin(file_pattern=pattern).drain()
     assert (table.ids(), left_out(penguin)) == ([1, 2], left)
     if pattern:
-        file, versions = times(reason(penguin))
-        assert versions - file == pytest.approx(60, abs=10)
+        (versions,) = times(reason(penguin))
+        assert time.time() - versions == pytest.approx(120, abs=60)
 
 
 def test_a_file_with_a_new_time_and_an_old_name_stays_out(table):
@@ -208,7 +208,7 @@ def test_where_a_version_does_not_say_when_it_was_written_an_hour_is_left(table)
     gone = minutes_old(table, 2, 1)
     penguin = table.penguin().drain()
     assert (table.ids(), left_out(penguin)) == ([1], {gone: "file_too_old"})
-    assert "the hour after that is not certain" in reason(penguin)
+    assert "give or take an hour" in reason(penguin)
     assert max(times(reason(penguin))) <= time.time()
 
 
@@ -221,7 +221,7 @@ def test_in_a_copied_directory_no_time_to_come_is_told(table, tmp_path):
     young = other.file(3)
     penguin = other.penguin().drain()
     assert (other.ids(), left_out(penguin)) == ([1], {young: "file_too_old"})
-    assert "because the directory was copied, the hour after that is not certain" in reason(penguin)
+    assert "give or take an hour" in reason(penguin)
     assert max(times(reason(penguin))) <= time.time()
     at = time.time() - 2 * HOUR
     for version in (other.root / DELTA_LOG).iterdir():
