@@ -152,8 +152,8 @@ def forget(call: TableCall, pipeline: OnlyPipeline = None, sure: Confirmed = Fal
             version = replay.forget_lost(one) if sure else None
             lines += _kept(one, sure=sure)
             if (lost := _lost(one)) is not None:
-                done = f"{_are(one)} left out (version {version})"
-                lines.append(f"{lost} {'would be left out' if version is None else done}")
+                would = "would be " if version is None else ""
+                lines.append(f"{lost} {would}left out")
         return lines
 
     _settle_lost(call, settle, nothing=NOTHING_LOST, sure=sure)
@@ -185,13 +185,18 @@ def _of(found: tuple[RolledBackPipeline, ...], pipeline: str | None) -> list[Rol
 
 def _replayed(rolled_back: RolledBackPipeline, *, sure: bool, rows_missing: bool) -> list[str]:
     """Return what becomes of the entries whose transactions the log has lost."""
-    lines = _kept(rolled_back, sure=sure)
-    if (lost := _lost(rolled_back)) is not None:
-        done = f"{_are(rolled_back)} committed again by the next poll"
-        lines.append(f"{lost} {done if sure else 'would be committed again'}")
-        if rolled_back.evidence.doubtful is not None and not (sure or rows_missing):
-            lines.append(_in_doubt(rolled_back))
-    return lines
+    lines, lost = _kept(rolled_back, sure=sure), _lost(rolled_back)
+    if lost is None:
+        return lines
+    doubtful = rolled_back.evidence.doubtful
+    if doubtful is not None and not (sure or rows_missing):
+        lines.append(
+            f"pipeline {rolled_back.position.pipeline}: of {entries_from(*doubtful)} the log "
+            "cannot tell whether the rows are in the table; check, and add --rows-missing if they "
+            "are not"
+        )
+    what = "will be committed again by the next poll" if sure else "would be committed again"
+    return [*lines, f"{lost} {what}"]
 
 
 def _kept(rolled_back: RolledBackPipeline, *, sure: bool) -> list[str]:
@@ -199,15 +204,13 @@ def _kept(rolled_back: RolledBackPipeline, *, sure: bool) -> list[str]:
     last = rolled_back.evidence.up_to
     if last is None:
         return []
-    what = "is recorded again" if sure else "would be recorded again"
     entries = entries_from(rolled_back.first, last)
-    they_are = "it is" if rolled_back.first == last else "they are"
-    lines = (
-        f"pipeline {rolled_back.position.pipeline}: the log still knows files of {entries}: "
-        f"its transactions were dropped, not the rows. It {what} that {they_are} committed, and "
-        "no row is added"
+    what = "this is recorded again" if sure else "this would be recorded again"
+    line = (
+        f"pipeline {rolled_back.position.pipeline}: the log still knows files of {entries}: its "
+        f"transactions were dropped, not the rows; {what}, and no row is added"
     )
-    return [lines]
+    return [line]
 
 
 def _lost(rolled_back: RolledBackPipeline) -> str | None:
@@ -216,18 +219,6 @@ def _lost(rolled_back: RolledBackPipeline) -> str | None:
     if first > last:
         return None
     return f"pipeline {rolled_back.position.pipeline}: {entries_from(first, last)}"
-
-
-def _are(rolled_back: RolledBackPipeline) -> str:
-    return is_are(rolled_back.receipt.sequence - rolled_back.first_lost + 1)
-
-
-def _in_doubt(rolled_back: RolledBackPipeline) -> str:
-    first, last = rolled_back.evidence.doubtful or (0, 0)
-    return (
-        f"pipeline {rolled_back.position.pipeline}: of {entries_from(first, last)} the log cannot "
-        "tell whether the rows are in the table; check, and add --rows-missing if they are not"
-    )
 
 
 def _opened(call: TableCall, table: TableSettings) -> Store | None:

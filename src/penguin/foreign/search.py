@@ -175,15 +175,7 @@ class ForeignSearch:
             read_back(store, known, min(oldest))
             found = rules.sort_out(candidates.values(), known)
         found, leftover = rules.without_leftovers(found, known)
-        # A link to a file of the table is no file of its own.
-        real_name = linked_name(store)
-        real = {one.path: name for one in found.new if (name := real_name(one.path)) is not None}
-        linked = [
-            rules.leave_out(one, rules.TAKEN, SAME_FILE.format(real[one.path]))
-            for one in found.new
-            if one.path in real
-        ]
-        found = replace(found, new=tuple(one for one in found.new if one.path not in real))
+        found, linked = _split_links(store, found)
         shape = None if table is None else table.facts.shape()
         judged = self._judge(store, found.new, shape)
         self._advance(found)
@@ -309,6 +301,20 @@ class ForeignSearch:
         pattern = self.settings.file_pattern
         also = (lambda _path: False) if pattern is None else matcher(pattern)
         return lambda path: timed_id(path) is not None or also(path)
+
+
+def _split_links(
+    store: Reader, found: rules.SortedCandidates
+) -> tuple[rules.SortedCandidates, list[LeftOut]]:
+    """Leave out links to files of the table: each is the same file under a second name."""
+    real_name = linked_name(store)
+    real = {one.path: name for one in found.new if (name := real_name(one.path)) is not None}
+    linked = [
+        rules.leave_out(one, rules.TAKEN, SAME_FILE.format(real[one.path]))
+        for one in found.new
+        if one.path in real
+    ]
+    return replace(found, new=tuple(one for one in found.new if one.path not in real)), linked
 
 
 def _ignored(not_taken: set[str], leftover: set[str]) -> IgnoredFiles:
