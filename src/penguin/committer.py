@@ -26,8 +26,6 @@ from penguin.model.commit import Add, CommitPlan
 from penguin.model.settings import TableExists
 
 MAX_ATTEMPTS = 8
-TELL_EVERY = 500
-"""Files between two progress reports."""
 BACKOFF = Backoff(first_secs=0.05, limit_secs=5.0)
 TOKEN_RANDOM_BITS = 16
 

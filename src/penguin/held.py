@@ -29,8 +29,6 @@ from lakebed.storage.store import Reader, Store
 from penguin.model.backlog import ReadyEntry, Transactions
 from penguin.model.commit import Hold, HoldCode, Releasable
 
-LARGEST = 16 << 20
-"""The most bytes of a meta, which names one data file and its source files."""
 Kind = TypeVar("Kind")
 HeldMetas = Mapping[str, HeldMeta]
 """The metas in `_staging/held/`, by path."""
@@ -53,7 +51,7 @@ class KnownDocuments(Generic[Kind]):
     ) -> dict[str, Kind]:
         """Read listed documents that are not cached; leave out one that is gone.
 
-        `unreadable` replaces a document that cannot be decoded or is too large.
+        `unreadable` replaces a document that cannot be decoded.
         """
 
         def read(facts: ObjectFacts) -> tuple[ObjectFacts, Kind] | None:
@@ -61,7 +59,6 @@ class KnownDocuments(Generic[Kind]):
             if known is not None and known[0] == facts:
                 return known
             try:
-                _require_small(facts)
                 body = store.get(facts.path)
                 # Another penguin may have deleted it since it was listed.
                 return None if body is None else (facts, decode(body, facts.path))
@@ -71,14 +68,6 @@ class KnownDocuments(Generic[Kind]):
         found = {facts.path: answer for facts, answer in ahead(read, listed) if answer is not None}
         self.asked, self._read = True, found
         return {path: document for path, (_, document) in found.items()}
-
-
-def _require_small(facts: ObjectFacts) -> None:
-    if facts.size > LARGEST:
-        raise DocumentUnreadable(
-            f"this meta cannot be read: it has {facts.size:,} bytes, more than {LARGEST:,}",
-            path=facts.path,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
