@@ -9,7 +9,7 @@ from lakebed.deltalog.delta_types import TableFacts
 from lakebed.documents.entry import Kind
 from lakebed.documents.pending_meta import EntryName, HeldState
 from lakebed.documents.records import FinishedFile
-from lakebed.listing.watermark import folder_and_name, named_at
+from lakebed.listing.watermark import named_at
 from penguin.model.backlog import Candidate, LeftOut, Position, ReadyEntry, Stopped, WaitingEntry
 
 
@@ -198,11 +198,9 @@ class ForeignAdds:
 
     def metadata(self) -> dict[str, object]:
         """Return the commit's metadata about them, for readers of the log."""
-        places = sorted(folder_and_name(file.path) for file in self.taken)
         return {
             "files": len(self.taken),
             "scan": (self.scan or 0) + 1,
-            "marks": dict(places),  # Sorted, so the last name of each folder is its highest.
         }
 
 

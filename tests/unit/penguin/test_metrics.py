@@ -166,7 +166,6 @@ def test_what_is_held_is_counted_by_its_reason_until_it_goes_in(watched):
 
 
 def test_other_programs_files_are_counted(watched, tmp_path):
-    """HOLES L07: also those that a bare watermark would have lost."""
     others = Directory(tmp_path / "others")
     watched.table, watched.now[0] = others, others.hands.at
     late, run = others.path(age=30), watched.run()
