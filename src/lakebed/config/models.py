@@ -19,6 +19,7 @@ from pydantic import (
 
 from lakebed.config.schema import DeclaredSchema
 from lakebed.config.section import Flag, Section, Text, local, location, prefix, source_location
+from lakebed.listing.lookback import compiled
 from lakebed.locations import Place, place_of
 from lakebed.partition import Template
 from lakebed.storage.options import bare
@@ -98,6 +99,11 @@ def _template(text: str) -> str:
             known = f"{', '.join(TEMPLATE_CODES[:-1])} and {TEMPLATE_CODES[-1]}"
             raise ValueError(f"part {number} of it has an unknown % code; the codes are {known}")
     return text.strip("/")
+
+
+def _pattern(text: str) -> str:
+    compiled(text)
+    return text
 
 
 def _address(text: str) -> str:
@@ -296,7 +302,7 @@ class TableSection(Discovering):
     discovery: DiscoverBy = DiscoverBy.AUTO
     partition_by: PartitionBy | None = None
     max_files_per_commit: Count = 10_000
-    file_pattern: Text | None = None
+    file_pattern: Annotated[Text, AfterValidator(_pattern)] | None = None
     table_properties: dict[str, str] = {}
     catalog: Catalog | None = None
 

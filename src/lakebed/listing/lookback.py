@@ -6,7 +6,7 @@ listed: it holds the present unit and `lookback` units before it, everything new
 without a time.
 
 In a pattern such as `raw/**/part-*.parquet`, `*` and `?` stay within one folder and `**` crosses
-any number of them. `[abc]`, `[a-z]` and `[!abc]` are one character.
+any number of them. `[abc]`, `[a-z]` and `[!abc]` or `[^abc]` are one character.
 """
 
 import re
@@ -140,11 +140,11 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     """Return a function that tests whether a path matches a pattern.
 
     A pattern without a slash is matched against a file's name, one with a slash against its whole
-    path. A bracket without a partner, or around a slash, is a plain character, and `[^` is `[!`.
+    path.
     """
     pattern = pattern.strip("/")
     whole = "/" in pattern
-    found = compiled(pattern, lenient=True)
+    found = compiled(pattern)
 
     def fits(path: str) -> bool:
         return found.fullmatch(path if whole else path.rpartition("/")[2]) is not None
@@ -153,24 +153,22 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 @lru_cache(maxsize=64)
-def compiled(text: str, *, lenient: bool = False) -> re.Pattern[str]:
+def compiled(text: str) -> re.Pattern[str]:
     """Return the expression that a whole name must match; a ValueError says what is wrong."""
     parts = []
     at = 0
     while token := _TOKEN.match(text, at):
         part, at = _MEANING.get(token[0]) or re.escape(token[0]), token.end()
         if token[0] == "[":
-            part, at = _group(text, token.start(), lenient=lenient)
+            part, at = _group(text, token.start())
         parts.append(part)
     return re.compile("".join(parts), re.DOTALL)
 
 
-def _group(text: str, at: int, *, lenient: bool) -> tuple[str, int]:
+def _group(text: str, at: int) -> tuple[str, int]:
     """Parse `[abc]`, `[a-z]` or `[!abc]`; return its expression and its end."""
-    start = at + 1 + text.startswith(("!", "^") if lenient else "!", at + 1)
+    start = at + 1 + text.startswith(("!", "^"), at + 1)
     end = text.find("]", start + 1)
-    if lenient and (end < 0 or "/" in text[start:end]):
-        return r"\[", at + 1
     if end < 0:
         raise ValueError("has a [ without its ]")
     inner = re.sub(r"([^\w-])", r"\\\1", text[start:end]).replace("--", r"\-\-")

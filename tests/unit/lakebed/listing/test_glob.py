@@ -29,8 +29,6 @@ from lakebed.listing.lookback import compiled, matcher
         ("a+(b).parquet", "a+(b).parquet", True),
         ("[^ab].parquet", "b.parquet", False),
         ("[^ab].parquet", "c.parquet", True),
-        ("a[b.parquet", "a[b.parquet", True),
-        ("raw/[a/b].parquet", "raw/[a/b].parquet", True),
         ("a*b*b", "aXbXbXb", True),
         ("a*b*bc", "abXbXbc", True),
         ("**/a*/b/**/c", "a1/x/a2/b/y/c", True),
