@@ -175,47 +175,39 @@ def window_faults(
     path: KeyPath, section: Discovering, by: PartitionBy | None, *, divided_by: str
 ) -> Iterator[ConfigFault]:
     """Yield the faults of a folder filter and of a sweep horizon."""
-    given = section.partition_filter
+    given, holder = section.partition_filter, section.partition_filter or by
     if given is not None:
         try:
             Window.parse(given.prefix_template, given.lookback)
         except ValueError as wrong:
             yield ConfigFault((*path, "partition_filter", "prefix_template"), str(wrong))
             return
-    template = _counted(section, by)
     if section.sweep_horizon is None:
         return
-    here = (*path, "sweep_horizon")
-    if template is None:
-        yield ConfigFault(
-            here,
-            "counts folders of partition_filter.prefix_template or of "
-            f"{divided_by}.prefix_template, but neither is set",
-        )
-        return
+    message = (
+        "counts folders of partition_filter.prefix_template or of "
+        f"{divided_by}.prefix_template, but neither is set"
+    )
     try:
-        Window.parse(template, section.sweep_horizon)
+        if holder is not None:
+            Window.parse(holder.prefix_template, section.sweep_horizon)
+            return
     except ValueError as wrong:
-        yield ConfigFault(here, f"counts the folders of a template, but {wrong}")
+        message = f"counts the folders of a template, but {wrong}"
+    yield ConfigFault((*path, "sweep_horizon"), message)
 
 
 def windows_of(section: Discovering, by: PartitionBy | None) -> tuple[Window | None, Window | None]:
-    """Return the windows of a first listing and of a sweep; None for all folders."""
-    given, horizon, template = (
-        section.partition_filter,
-        section.sweep_horizon,
-        _counted(section, by),
-    )
+    """Return the windows of a first listing and of a sweep; None for all folders.
+
+    A horizon counts the folders of the filter's template, else of the partitions'.
+    """
+    given, holder = section.partition_filter, section.partition_filter or by
+    horizon = section.sweep_horizon
     return (
         Window.parse(given.prefix_template, given.lookback) if given else None,
-        Window.parse(template, horizon) if template and horizon else None,
+        Window.parse(holder.prefix_template, horizon) if holder and horizon else None,
     )
-
-
-def _counted(section: Discovering, by: PartitionBy | None) -> str | None:
-    """Return the template whose folders a horizon counts: the filter's, else the partitions'."""
-    holder = section.partition_filter or by
-    return None if holder is None else holder.prefix_template
 
 
 def _check_pipeline(path: KeyPath, pipeline: PipelineSection) -> Iterator[ConfigFault]:

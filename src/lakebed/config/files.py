@@ -106,7 +106,7 @@ def read_all(files: Sequence[Given], folders: Sequence[Path]) -> list[Written]:
     for folder in folders:
         names = [path for path in folder.glob("[!.]*") if path.suffix in (".yaml", ".yml")]
         if not names:
-            faults.append(f"{folder}: {_no_files(folder)}")
+            faults.append(f"{folder}: is not a folder with *.yaml or *.yml files")
         wanted += sorted(names)
     documents: dict[Path, Written] = {}
     for path in wanted:
@@ -121,13 +121,6 @@ def read_all(files: Sequence[Given], folders: Sequence[Path]) -> list[Written]:
         *documents.values(),
         *(Written(IN_CODE, _as_text(each)) for each in in_code),
     ]
-
-
-def _no_files(folder: Path) -> str:
-    """Return why a folder has no configuration files."""
-    if folder.is_dir():
-        return "contains no *.yaml or *.yml file"
-    return "is a file; name it with -c" if folder.exists() else "there is no such folder"
 
 
 def _as_text(value: Any) -> Any:  # noqa: ANN401 - any YAML value

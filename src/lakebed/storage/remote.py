@@ -224,7 +224,7 @@ def check_readable(folder: Path) -> None:
     except NotADirectoryError as cause:
         raise ObjectMissing(
             "this is a file, not a folder; use its folder or, for source.path, a pattern that "
-            f"matches the file, such as {folder.parent / f'[{folder.name[:1]}]{folder.name[1:]}'}",
+            "matches the file",
             path=folder,
         ) from cause
     except FileNotFoundError as cause:

@@ -27,7 +27,6 @@ def test_faults_of_a_configuration_are_raised_all_at_once() -> None:
     assert [each.partition(":")[0] for each in invalid.value.faults] == [
         "source.batch_size",
         "sink.pth",
-        "sink.path",
     ]
     assert all(each.endswith(f"({IN_CODE})") for each in invalid.value.faults)
 

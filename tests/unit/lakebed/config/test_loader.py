@@ -236,11 +236,11 @@ def test_every_place_that_cannot_be_read_is_reported(folder: Path) -> None:
         )
 
     assert sorted(invalid.value.faults) == [
-        "bare: contains no *.yaml or *.yml file",
         "bare: is a folder; name it with -C",
-        "file.yaml: is a file; name it with -c",
+        "bare: is not a folder with *.yaml or *.yml files",
+        "file.yaml: is not a folder with *.yaml or *.yml files",
         "no.yaml: there is no such file",
-        "none: there is no such folder",
+        "none: is not a folder with *.yaml or *.yml files",
     ]
 
 
