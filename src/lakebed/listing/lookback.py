@@ -133,7 +133,8 @@ def _back(at: datetime, unit: str, count: int) -> datetime:
 
 
 _TOKEN = re.compile(r"(?:\A|(?<=/))\*\*/|\*\*|.", re.DOTALL)
-_MEANING = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_DEEP = {"**/": ("(?:.*?/)??", "(?:.*/)?"), "**": (".*?", ".*")}
+"""Expressions that cross folders: lazy and greedy."""
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
@@ -155,14 +156,36 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 @lru_cache(maxsize=64)
 def compiled(text: str) -> re.Pattern[str]:
     """Return the expression that a whole name must match; a ValueError says what is wrong."""
-    parts = []
+    chunks: list[tuple[tuple[str, str], list[str]]] = [(("", ""), [""])]
     at = 0
     while token := _TOKEN.match(text, at):
-        part, at = _MEANING.get(token[0]) or re.escape(token[0]), token.end()
-        if token[0] == "[":
+        at = token.end()
+        if token[0] in _DEEP:
+            chunks.append((_DEEP[token[0]], [""]))
+            continue
+        pieces = chunks[-1][1]
+        if token[0] == "*":
+            pieces.append("")
+        elif token[0] == "[":
             part, at = _group(text, token.start())
-        parts.append(part)
-    return re.compile("".join(parts), re.DOTALL)
+            pieces[-1] += part
+        else:
+            pieces[-1] += "[^/]" if token[0] == "?" else re.escape(token[0])
+    *before, ((_few, many), last) = chunks
+    first = "".join(f"(?>{few}{_first_fit(pieces)})" for (few, _many), pieces in before)
+    ends = f"[^/]*{last[-1]}" if len(last) > 1 else ""
+    return re.compile(f"{first}{many}{_first_fit(last[:-1] or last)}{ends}", re.DOTALL)
+
+
+def _first_fit(pieces: list[str]) -> str:
+    """Return the expression for pieces between stars, each at the first place where it fits.
+
+    If the rest does not match after that place, it does not match after a later one, since a star
+    matches what is between. So the group is atomic, and no match costs more than the square of the
+    name's length.
+    """
+    first, *others = pieces
+    return first + "".join(f"(?>[^/]*?{piece})" for piece in others)
 
 
 def _group(text: str, at: int) -> tuple[str, int]:

@@ -1,10 +1,12 @@
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lakebed.listing.lookback import compiled, matcher
+from tests.support.growth import TIMES, growth
 
 
 @pytest.mark.parametrize(
@@ -70,3 +72,16 @@ def test_a_name_fits_if_there_is_any_way_to_make_it_fit(pieces: list[str], name:
     # Only between slashes are these folders; elsewhere a reader may take them for one thing or two.
     assume("***" not in pattern and not re.search(r"[^/]\*\*/|\*\*/\*\*/", pattern))
     assert bool(compiled(pattern).fullmatch(name)) is by_trying_all(pattern, name)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*-*-*-*-*.ndjson", "**-**-**-**-**.ndjson", "**/*-*/**/*-*/**/*-*/x", "?*?*?*?*?*-x"],
+)
+@pytest.mark.parametrize("letters", ["-", "-/"])
+def test_no_name_makes_a_pattern_try_again_and_again(pattern: str, letters: str) -> None:
+    def matching(size: int) -> Callable[[], object]:
+        name, expression = letters * size, compiled(pattern)
+        return lambda: [expression.fullmatch(name) for _ in range(200)]
+
+    assert growth(matching, 8) < 3 * TIMES**2
