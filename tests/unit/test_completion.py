@@ -3,14 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
-from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.main import get_group
 from typer.testing import CliRunner
 
-from lakebed.config.models import DEFAULT_NAME
 from lakebed.telemetry.events import Event
 from lakebed.terminal.program import ForwardingGroup
 from lakebed.units import plural
@@ -57,33 +55,6 @@ def test_commands_options_and_choices_are_completed(line: str, some: set[str]):
     assert some <= found
     if not line.endswith(" "):
         assert found == some
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["blizzard -c FILE status -p ", "blizzard status -c FILE -p ", "blizzard -c FILE --once -p "],
-)
-def test_the_names_of_pipelines_come_from_the_configuration(tmp_path: Path, line: str):
-    file = tmp_path / "p.yaml"
-    file.write_text("pipelines: {web: {}, app: {}}\n")
-    line = line.replace("FILE", str(file))
-    assert completed(line) == ["app", "web"]
-    assert completed(f"{line}w") == ["web"]
-
-
-@pytest.mark.parametrize("text", ["source: {path: x}\nsink: {}\n", "sink: {}\n"])
-def test_a_pipeline_without_a_name_is_completed_as_it_is_called(tmp_path: Path, text: str):
-    file = tmp_path / "p.yaml"
-    file.write_text(text)
-    assert completed(f"blizzard status -c {file} -p ") == [DEFAULT_NAME]
-
-
-@pytest.mark.parametrize("text", [None, "pipelines: [", "- 1", "pipelines: 3", "\x00"])
-def test_a_configuration_that_cannot_be_read_completes_nothing(tmp_path: Path, text: str | None):
-    file = tmp_path / "p.yaml"
-    if text is not None:
-        file.write_text(text)
-    assert completed(f"blizzard status -c {file} -p ") == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,24 +22,6 @@ if TYPE_CHECKING:
     from lakebed.telemetry.events import Event
 
 
-def _names(ctx: typer.Context) -> list[str]:
-    """Complete pipeline names, ignoring unreadable files."""
-    import yaml  # noqa: PLC0415 - only to complete a name
-
-    found: set[str] = set()
-    for file in ctx.params.get("files") or ():
-        try:
-            document = yaml.safe_load(Path(file).read_bytes())
-        except (OSError, ValueError, yaml.YAMLError):
-            continue
-        if isinstance(document, dict):
-            single = {"source", "sink"}.isdisjoint(document)
-            named = document.get("pipelines")
-            names = map(str, named if isinstance(named, dict) else ())
-            found |= {*names, *(() if single else ("default",))}
-    return sorted(found)
-
-
 @dataclass(kw_only=True)
 class PipelineCall(Call):
     """A call for the pipelines of a configuration."""
@@ -52,7 +33,6 @@ class PipelineCall(Call):
             "--pipeline",
             metavar="NAME",
             help="Only this pipeline.",
-            autocompletion=_names,
         ),
     ] = None
     _loaded: "BlizzardSettings | None" = field(default=None, init=False)

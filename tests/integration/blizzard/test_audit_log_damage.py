@@ -4,7 +4,6 @@ import json
 import shutil
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -66,21 +65,6 @@ def test_a_sound_table_costs_one_listing_and_no_request_per_data_file(damage):
     found = audit_of(place, opens=lambda one: Counting(one.uri, one.options))
     assert (found.is_balanced, found.active.files) == (True, 4)
     assert [path for path in asked if path.endswith(".parquet")] == []
-
-
-def test_a_data_file_that_another_journal_wrote_is_told(damage):
-    (file,) = damage.added(2)
-    path = damage.table / file["path"]
-    journal = damage.entry(0)["journal"]
-    written = pq.read_table(path)
-    marks = {b"blizzard.pipeline": b"default", b"blizzard.journal": b"j"}
-    pq.write_table(written.replace_schema_metadata(marks), path)
-    damage.edit_actions(2, "add", lambda add: add.update(size=path.stat().st_size))
-    damage.edit_entry(2, lambda entry: entry["files"][0].update(size=path.stat().st_size))
-    assert (
-        f"file_damaged: {file['path']}: an entry of pipeline default, journal {journal}, names "
-        "it, but its footer says pipeline default, journal j" in told(audit(damage.table))
-    )
 
 
 def test_what_the_log_says_otherwise_of_a_file_is_told_by_the_entry_and_the_footer(damage):

@@ -38,10 +38,8 @@ class FileBooks:
 
     log: LogBooks
     places: Places = field(default_factory=Places)
-    named: dict[str, int] = field(default_factory=dict)
-    """Every file named in an entry, with the index of its journal."""
-    journals: list[tuple[str, str]] = field(default_factory=list)
-    """The pipeline and id of each journal, by index."""
+    named: set[str] = field(default_factory=set)
+    """Every file named in an entry."""
     waiting: list[WaitingDataFile] = field(default_factory=list)
     """The files of uncommitted entries."""
     _expected: ExpectedFiles = field(init=False)
@@ -225,7 +223,7 @@ class FileBooks:
             yield Difference.of(entry, FindingKind.FILE_NAMED_TWICE, message, file=path)
         # Share the log's string, to save memory.
         one = self.log.active.get(path)
-        self.named[one.written if one and one.written == path else path] = len(self.journals) - 1
+        self.named.add(one.written if one and one.written == path else path)
 
     def _look_up(
         self, file: FinishedFile, entry: Entry, journal: JournalBooks

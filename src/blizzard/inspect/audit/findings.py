@@ -57,7 +57,7 @@ class FindingKind(StrEnum):
     FILE_PARTITION_DIFFERS = "file_partition_differs"
     FILE_GONE = "file_gone"
     FILE_DAMAGED = "file_damaged"
-    """A file's footer is unreadable or belongs to another pipeline's file."""
+    """A file's footer is unreadable."""
     FILE_GIVEN_UP_ACTIVE = "file_given_up_active"
     """A file that is held, given up or deleted is nevertheless in the table."""
     FILE_REMOVED = "file_removed"

@@ -34,7 +34,6 @@ from lakebed.storage.options import ObjectFacts
 from lakebed.storage.parquet_tail import footer_of
 from lakebed.storage.store import Reader
 
-MARKS = b"blizzard.pipeline", b"blizzard.journal"
 ReadLog = Callable[[], LogHistory | None]
 """Opens the table's log; None if there is none."""
 OpenFolder = Callable[[str], Reader]
@@ -141,10 +140,7 @@ class _Audit:
             except DocumentUnreadable as why:
                 self.differences += books.unreadable(number, str(why))
                 continue
-            is_first = books.journal is None
             self.differences += books.take(number, entry, digest(body))
-            if is_first:
-                self.files.journals.append(books.name)
             if with_log:
                 self.differences += self.files.take(entry, books)
             self._check_dead_letters(entry)
@@ -229,7 +225,7 @@ def check_objects(store: Reader, files: FileBooks, *, deep: bool) -> Iterator[Di
             message = f"the log says {one.size} bytes, but the object has {facts.size}"
             yield _differs(FindingKind.FILE_SIZE_DIFFERS, facts.path, message)
         elif deep:
-            yield from compare(facts.path, one, footer, _marks(files, facts.path))
+            yield from compare(facts.path, one, footer)
     for path in sorted(unseen):
         yield _differs(
             FindingKind.FILE_GONE,
@@ -257,29 +253,13 @@ def _objects(
             yield found
 
 
-def compare(
-    path: str, one: Active, footer: pq.FileMetaData | None, marks: tuple[str, str] | None
-) -> Iterator[Difference]:
-    """Compare a footer with the log's statistics and, for our files, the marks. Pure."""
+def compare(path: str, one: Active, footer: pq.FileMetaData | None) -> Iterator[Difference]:
+    """Compare a footer with the log's statistics. Pure."""
     if footer is None:
         yield _differs(FindingKind.FILE_DAMAGED, path, "its footer cannot be read")
-    else:
-        if one.rows is not None and footer.num_rows != one.rows:
-            message = f"the log's statistics say {one.rows} rows, but its footer {footer.num_rows}"
-            yield _differs(FindingKind.FILE_ROWS_DIFFER, path, message)
-        known = footer.metadata or {}
-        found = tuple(known.get(mark, b"none").decode() for mark in MARKS)
-        if marks is not None and found != marks:
-            message = (
-                f"an entry of pipeline {marks[0]}, journal {marks[1]}, names it, but its footer "
-                f"says pipeline {found[0]}, journal {found[1]}"
-            )
-            yield _differs(FindingKind.FILE_DAMAGED, path, message)
-
-
-def _marks(files: FileBooks, path: str) -> tuple[str, str] | None:
-    number = files.named.get(path)
-    return None if number is None else files.journals[number]
+    elif one.rows is not None and footer.num_rows != one.rows:
+        message = f"the log's statistics say {one.rows} rows, but its footer {footer.num_rows}"
+        yield _differs(FindingKind.FILE_ROWS_DIFFER, path, message)
 
 
 def _final_name(path: str) -> str:
