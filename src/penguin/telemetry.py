@@ -2,13 +2,12 @@
 
 Events move these metrics and no others. A commit has spans in the traces of the batches whose rows
 it makes visible: each of those batches has a span for penguin's part, below its own, with the
-inspection of the table, the reading of what was found, the commit, and the checkpoint if the commit
-caused one. An inspection without work makes no trace.
+inspection of the table, the reading of what was found, and the commit. An inspection without work
+makes no trace.
 """
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import lakebed.errors
@@ -19,12 +18,7 @@ from lakebed.telemetry.export import BATCH, Span, TracedBatch
 from lakebed.telemetry.measures import DELAY, QUICK, MetricKind, Specs
 from lakebed.terminal.console import picked
 from penguin.events.backlog import BacklogSeen
-from penguin.events.commits import (
-    REJECTED,
-    CheckpointFailed,
-    CheckpointWritten,
-    EntriesCommitted,
-)
+from penguin.events.commits import REJECTED, EntriesCommitted
 from penguin.model.commit import HoldCode
 
 LEFT_OUT = (
@@ -134,20 +128,13 @@ MOST_ENTRIES = 100
 PART = "penguin"
 
 
-@dataclass(frozen=True, slots=True)
-class _Inspection:
-    began: float
-    ended: float
-
-
 class CommitTracer:
     """Listens to the events of every table."""
 
     def __init__(self, put: Callable[[Span], None], seconds: Callable[[], float]) -> None:
         self._put, self._seconds = put, seconds
         self._lock = threading.Lock()
-        self._inspections: dict[str, _Inspection] = {}
-        self._last: dict[str, TracedBatch] = {}
+        self._inspections: dict[str, tuple[float, float]] = {}
 
     def __call__(self, event: Event) -> None:
         """Handle an event."""
@@ -155,47 +142,25 @@ class CommitTracer:
         with self._lock:
             match event:
                 case BacklogSeen():
-                    self._inspections[event.table] = _Inspection(now - event.seconds, now)
+                    self._inspections[event.table] = now - event.seconds, now
                 case EntriesCommitted():
                     self._committed(event, now)
-                case CheckpointWritten():
-                    self._checkpoint(event.table, event.version, now - event.seconds, now)
-                case CheckpointFailed():
-                    self._checkpoint(event.table, event.version, now, now, error=event.error)
                 case _:
                     pass
 
     def _committed(self, event: EntriesCommitted, now: float) -> None:
         commit = now - event.seconds
-        inspection = self._inspections.pop(event.table, _Inspection(commit, commit))
+        began, ended = self._inspections.pop(event.table, (commit, commit))
         table_facts = picked(event, "table version")
         sums = picked(event, "entries files rows")
         for settled in event.settled[-MOST_ENTRIES:]:
             batch = TracedBatch(
                 pipeline=settled.pipeline, journal=settled.journal, entry=settled.entry
             )
-            self._last[event.table] = batch
             for name, below, took, facts in (
-                (PART, BATCH, (inspection.began, now), table_facts),
-                ("poll", PART, (inspection.began, inspection.ended), table_facts),
-                ("read", PART, (inspection.ended, commit), table_facts),
+                (PART, BATCH, (began, now), table_facts),
+                ("poll", PART, (began, ended), table_facts),
+                ("read", PART, (ended, commit), table_facts),
                 ("commit", PART, (commit, now), table_facts | sums),
             ):
                 self._put(batch.part(name, below=below, took=took, attributes=facts))
-
-    def _checkpoint(
-        self, table: str, version: int, start: float, end: float, error: str | None = None
-    ) -> None:
-        """Add a checkpoint to the trace of the last batch committed before it."""
-        batch = self._last.get(table)
-        if batch is not None:
-            self._put(
-                batch.part(
-                    "checkpoint",
-                    str(end),
-                    below=PART,
-                    took=(start, end),
-                    attributes={"table": table, "version": version},
-                    error=error,
-                )
-            )
