@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
@@ -209,14 +208,6 @@ def _readable(raws: Sequence[bytes], rules: Rules) -> int:
     return rows.num_rows - (0 if rules.by is None else len(refused_rows(rows, rules.by)))
 
 
-class LineMatch(StrEnum):
-    """Whether a condition holds for a quarantined line."""
-
-    HOLDS = "holds"
-    MAY_HOLD = "may_hold"
-    """The line contains a value of the condition, or cannot be read."""
-
-
 @dataclass(slots=True)
 class LineSearch:
     """Searches quarantined lines for a condition.
@@ -245,12 +236,12 @@ class LineSearch:
         self._values = values_in(self.predicate)
         self._kinds = {one.name: one.arrow_type() for one in self.columns.fields}
 
-    def match(self, raw: bytes) -> LineMatch | None:
-        """Match one line; None if the condition does not hold."""
+    def may_match(self, raw: bytes) -> bool:
+        """Whether the condition holds for a line, or may hold."""
         holds = self._holds(raw)
         if holds:
-            return LineMatch.HOLDS
-        return LineMatch.MAY_HOLD if self._may_hold(raw, unread=holds is None) else None
+            return True
+        return holds is None if self._values is None else self._values.search(raw) is not None
 
     def _holds(self, raw: bytes) -> bool | None:
         """Whether the condition holds for a line; None if it cannot be read."""
@@ -263,11 +254,6 @@ class LineSearch:
         except PredicateInvalid:
             return None  # The table's type differs from that of the records by now.
         return bool(found[0].as_py())
-
-    def _may_hold(self, raw: bytes, *, unread: bool) -> bool:
-        if self._values is None:
-            return unread
-        return self._values.search(raw) is not None
 
 
 def _optional(column: Field) -> Field:

@@ -50,7 +50,7 @@ def remaining_copies(
             continue
         try:
             for line in lines_of(read_table(store, facts.path)):
-                if search.match(line.raw) is not None:
+                if search.may_match(line.raw):
                     lines[line.key].add((line.line, line.offset, line.raw))
         except (LakeError, pa.ArrowException):
             unread.append(facts.path)

@@ -1,31 +1,39 @@
 """`blizzard journal`: the last entries, one entry, or a new journal."""
 
+import json
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
+import yaml
 
 from blizzard.answers.entries import EntryRecord, stored_entries
-from blizzard.cli.call import PipelineCall, failed_at
+from blizzard.cli.call import PipelineCall
 from blizzard.cli.journal.new import begin_anew
-from blizzard.handoff.held_rows import WithheldFiles
 from blizzard.journal.standings import EntrySummary
 from blizzard.model.settings import PipelineSettings
-from blizzard.model.source.partly_read import bytes_in_words
 from blizzard.model.stores import open_reader, open_table, sink_location
 from blizzard.pipeline_log import PipelineLog
-from lakebed.documents.entry import Entry
+from lakebed.documents.entry import Entry, encode
 from lakebed.documents.pending_meta import by_reason
-from lakebed.documents.records import Rewrite, SourceRecord
 from lakebed.terminal.call import Confirmed, refuse
-from lakebed.terminal.console import Line, Table, fields_of, first, more, picked, second, text_width
+from lakebed.terminal.console import (
+    UNBOUNDED,
+    Line,
+    Table,
+    Verbatim,
+    fields_of,
+    more,
+    picked,
+    second,
+    text_width,
+)
 from lakebed.terminal.program import CommandLine, ForwardingGroup
 from lakebed.units import in_words, plural
 
 REJECTED = "rejected"
-READ = "read"
 FEW = 50
-"""The most source files or data files of an entry to show to a person."""
+"""The most items of a list to show to a person."""
 
 ROOMY = 100
 """The least width of a terminal for full times; a narrower one shows them without the year."""
@@ -180,83 +188,41 @@ def _state(kept: EntryRecord) -> str:
 
 
 def entry_lines(kept: EntryRecord) -> Iterator[Line]:
-    """Yield one entry for a person."""
+    """Yield one entry for a person: its standing, then what it records."""
     entry = kept.entry
     yield f"entry {entry.sequence} ({entry.kind}) of pipeline {entry.pipeline}"
     yield from (f"  {name:<10} {value}" for name, value in _facts(kept))
-    if entry.sources:
-        yield from _source_lines(entry)
-    if entry.files:
-        yield Table(
-            ("data file", "partition", ">rows", ">bytes"),
-            [
-                (
-                    file.filename.rpartition("/")[2],
-                    ", ".join(f"{key}={value}" for key, value in file.partition_values.items())
-                    or None,
-                    file.record_count,
-                    in_words(file.size),
-                )
-                for file in entry.files[:FEW]
-            ],
-        )
-        yield from more(len(entry.files) - FEW)
-    yield from (f"  dead letters {uri}" for uri in entry.dlq)
-    bad = [
-        f"{plural(one.record_count, 'bad line')} in {one.filename}"
-        for one in entry.quarantine_files
-    ]
-    yield from first(bad, FEW)
-    yield from first([f"deleted {path}" for path in entry.deleted], FEW)
-    for one in entry.rewrites[:FEW]:
-        yield from _rewrite_lines(one)
-    yield from more(len(entry.rewrites) - FEW)
+    # Its defaults are not stored.
+    recorded = _shortened(json.loads(encode(entry)))
+    text = yaml.safe_dump(recorded, sort_keys=False, allow_unicode=True, width=UNBOUNDED)
+    yield from map(Verbatim, text.splitlines())
 
 
-def _source_lines(entry: Entry) -> Iterator[Line]:
-    # Few pipelines filter records, and the table has no room to spare.
-    has_filtered = any(record.filtered for record in entry.sources)
-    counts = ("lines", "blank", *(("filtered",) if has_filtered else ()), "rows")
-    # Failed files come first.
-    ordered = sorted(entry.sources, key=lambda record: (record.failure is None, record.key))
-    yield Table(
-        (">bytes", *(f">{count}" for count in counts), "source file"),
-        [
-            (in_words(record.size), *(getattr(record, count) for count in counts), record.key)
-            for record in ordered[:FEW]
-        ],
-    )
-    # Sentences have no room in a table of 80 columns.
-    outcomes = ((record.key, _outcome(record)) for record in ordered[:FEW])
-    yield from (f"  {key}: {outcome}" for key, outcome in outcomes if outcome != READ)
-    yield from more(len(ordered) - FEW)
+def _shortened(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a JSON value whose lists name how many more than the first items they have."""
+    if isinstance(value, dict):
+        return {key: _shortened(inner) for key, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    return [*map(_shortened, value[:FEW]), *more(len(value) - FEW)]
 
 
-def _facts(kept: EntryRecord) -> list[tuple[str, str]]:
-    entry = kept.entry
+def _facts(kept: EntryRecord) -> Iterator[tuple[str, str]]:
     chain = "intact: the digests of the entries before and after match"
     if kept.is_last:
         chain = "intact: the digest of the entry before matches; this is the last one"
     if not kept.follows:
         chain = "BROKEN: the digests of this entry and its neighbours do not match"
-    batch = EntrySummary.of(entry)
-    in_short = (
-        f"{plural(batch.files, 'source file')} read, {batch.failed:,} failed, "
-        f"{plural(batch.rows, 'row')}, {plural(batch.parquet_files, 'Parquet file')} "
-        f"({in_words(batch.parquet_bytes)})"
-    )
-    return [
-        ("at", f"{second(batch.at)} UTC, by run {entry.run}"),
-        ("journal", entry.journal),
-        ("digest", kept.digest),
-        ("previous", entry.previous or "none: this entry begins the journal"),
-        ("chain", chain),
-        ("hand-off", entry.handoff.value),
-        ("committed", _committed(kept)),
-        *_not_in_table(kept.withheld),
-        *_upkeep(entry),
-        ("in short", in_short),
-    ]
+    yield "digest", kept.digest
+    yield "chain", chain
+    yield "committed", _committed(kept)
+    withheld = kept.withheld
+    if withheld.error is not None:
+        yield "held", f"unknown: {withheld.error}"
+    for word, metas in (("held", withheld.held), ("discarded", withheld.discarded)):
+        for one in by_reason(metas):
+            which = f"{plural(one.files, 'file')} with {plural(one.rows, 'row')}"
+            yield word, f"{which}, NOT in the table: {'; '.join(one.reasons)} [{one.code}]"
 
 
 def _committed(kept: EntryRecord) -> str:
@@ -267,78 +233,3 @@ def _committed(kept: EntryRecord) -> str:
             return "rejected in favour of another writer; the next compaction tries again"
         return f"rejected: nothing in the table was changed; run blizzard {again} again"
     return "yes" if kept.committed else "not yet, by the receipt"
-
-
-def _not_in_table(withheld: WithheldFiles) -> Iterator[tuple[str, str]]:
-    """Yield the rows that are not in the table, even if the entry is committed."""
-    if withheld.error is not None:
-        yield "held", f"unknown: {withheld.error}"
-    for word, metas in (("held", withheld.held), ("discarded", withheld.discarded)):
-        for one in by_reason(metas):
-            which = f"{plural(one.files, 'file')} with {plural(one.rows, 'row')}"
-            yield word, f"{which}, NOT in the table: {'; '.join(one.reasons)} [{one.code}]"
-
-
-def _upkeep(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the purpose of an entry that is not a batch."""
-    if (lineage := entry.inherits) is not None:
-        which = f"what entries 0 to {lineage.sequence} of pipeline {lineage.pipeline} knew"
-        yield "inherits", f"{which} (journal {lineage.journal})"
-    if entry.heir is not None:
-        yield "heir", f"pipeline {entry.heir} has taken this journal over"
-    if entry.moved is not None:
-        uri = entry.source_uris.get(entry.moved)
-        where = "no longer read: another pipeline reads it" if uri is None else f"read from {uri}"
-        yield "moved", f"source {entry.moved} is {where}"
-    if entry.deleted:
-        yield "deletes", plural(len(entry.deleted), "object")
-    if entry.resolved:
-        lines = plural(sum(one.lines for one in entry.resolved), "bad line")
-        yield "resolves", f"{lines} of {plural(len(entry.resolved), 'quarantine file')}"
-    if entry.rewrites:
-        old = plural(sum(len(one.old) for one in entry.rewrites), "data file")
-        size = in_words(sum(file.size for file in entry.data_files))
-        into = f" into {plural(len(entry.data_files), 'data file')}"
-        is_compaction = entry.operation == "rewrite"
-        yield (
-            "compacts" if is_compaction else "replaces",
-            f"{old}{into if is_compaction else ''} ({size})",
-        )
-    if entry.left_out:
-        named = len(entry.erased) or sum(one.retracted for one in entry.sources)
-        files = plural(named, "source file")
-        yield "takes out", f"{plural(entry.left_out, 'row')} of {files}"
-    if entry.reason is not None:
-        yield "reason", entry.reason
-
-
-def _rewrite_lines(one: Rewrite) -> Iterator[Line]:
-    """Yield superseded data files, each with its replacements."""
-    many = f"{plural(len(one.old), 'data file')} with {plural(one.rows, 'row')}"
-    yield f"  {one.old[0].path if len(one.old) == 1 else many}"
-    gone = f", {plural(one.left_out, 'row')} fewer" if one.left_out else ""
-    yield from (f"    -> {file.filename}{gone}" for file in one.new)
-    if not one.new:
-        yield f"    -> nothing: all of its {plural(one.left_out, 'row')} are taken out"
-
-
-def _outcome(record: SourceRecord) -> str:
-    if record.retracted:
-        return "rows taken out of the table"
-    if record.discarded:
-        return f"{'its rest ' if record.records_read else ''}given up by an operator"
-    if record.gone:
-        return "gone from its source"
-    if record.failure is not None:
-        failure = record.failure
-        at = failed_at(failure.stage.value, failure.line, failure.field)
-        return f"{failure.code} ({at})" + (", to be read again" if record.retry else "")
-    done = READ if record.complete else _so_far(record)
-    return f"{done}, {record.quarantined} quarantined" if record.quarantined else done
-
-
-def _so_far(record: SourceRecord) -> str:
-    """Describe how much of a partly read file was read."""
-    if not record.has_holes:
-        return f"read up to line {record.records_read}"
-    return f"{plural(record.records_read, 'line')} read; left are {bytes_in_words(record)}"
