@@ -104,7 +104,6 @@ KEYS = {
     """,
     "blizzard gc --older-than 0s": """
         pipeline table_uri deleted entry files bytes pieces young_files young_bytes left_alone
-        unseen
     """,
     "blizzard redo --held ID": """
         pipeline table_uri entry units[entry files rows sources why_not]

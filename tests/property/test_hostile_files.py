@@ -80,7 +80,7 @@ def test_what_a_footer_or_a_document_claims_costs_nothing(tmp_path: Path):
     assert peak < 500
     for name in PARQUET:
         assert "16 left out" in told[name]
-    assert "huge.meta.json: this meta cannot be read: it has 1,073,741,824 bytes" in told["meta"]
+    assert "huge.meta.json: this object has 1,073,741,824 bytes" in told["meta"]
     assert told["entry"].startswith("document_unreadable: this object has 1,073,741,824 bytes")
     assert "pipeline default stops" in told["entry"]
     assert "journal/00000000000000000001.json" in told["entry"]

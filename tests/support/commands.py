@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from typer.testing import CliRunner, Result
 
 import blizzard.cli.app
@@ -98,6 +99,12 @@ class Desk:
         )
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done
+
+
+def recorded(shown: str) -> dict[str, Any]:
+    """Return what `journal show` prints of an entry."""
+    found: dict[str, Any] = yaml.safe_load(f"format:{shown.partition(chr(10) + 'format:')[2]}")
+    return found
 
 
 def told(done: Result) -> list[dict[str, Any]]:

@@ -74,7 +74,7 @@ def test_what_can_be_read_now_becomes_rows_and_the_rest_waits_on(desk: OpenTable
     assert ids(desk) == [1, 2, 3, 5]
     shown = " ".join(desk.cli("journal", "show", "2").stdout.split())
     assert "entry 2 (replay)" in shown
-    assert "resolves 3 bad lines of 1 quarantine file" in shown
+    assert "resolved:" in shown
     assert counts(desk) == {"waiting": 2, "replayed": 3, "discarded": 0}
     found = desk.cli("dlq", "show", "a.ndjson", "b.ndjson", "--output", "json")
     assert [

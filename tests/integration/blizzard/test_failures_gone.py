@@ -30,7 +30,7 @@ from tests.support.builders import (
     source_file,
     source_settings,
 )
-from tests.support.commands import told
+from tests.support.commands import recorded, told
 from tests.support.failed import BAD, drain, last_sources
 
 
@@ -50,7 +50,8 @@ def test_a_file_that_was_moved_ends_as_gone(bench, desk):
     assert bench.entries()[-1].dlq == ()
     (source,) = told(desk.run("status", "--output", "json"))[0]["sources"]
     assert (source["failed_files"], source["failures"]) == (0, [])
-    assert "gone from its source" in desk.run("journal", "2").stdout
+    sources = recorded(desk.run("journal", "2").stdout)["sources"]
+    assert [one["path"] for one in sources if one.get("gone")] == ["a.ndjson"]
     entries = len(bench.entries())
     drain(bench.again(run_id="run-3"))
     assert len(bench.entries()) == entries

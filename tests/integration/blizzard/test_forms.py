@@ -12,7 +12,7 @@ import penguin.cli.app
 from blizzard.config.load import load
 from lakebed.types import RESCUED
 from tests.support.builders import Bench, gz, put, rows
-from tests.support.commands import Desk, told
+from tests.support.commands import Desk, recorded, told
 
 SOURCE = "format: json, records: Records, skip_records: {only_key: [ping]}"
 
@@ -54,9 +54,9 @@ def test_an_operator_sees_what_was_left_out_and_what_failed(desk: Desk):
     totals = status["totals"]
     assert (totals["lines"], totals["filtered"], totals["rows"]) == (7, 2, 5)
     shown = desk.run("journal", "1")
-    assert "filtered" in shown.stdout
-    (_, failed) = [line for line in shown.stdout.splitlines() if "bad.json" in line]
-    assert "records_missing" in failed
+    sources = {one["path"]: one for one in recorded(shown.stdout)["sources"]}
+    assert sum(one.get("filtered", 0) for one in sources.values()) == 2
+    assert sources["bad.json"]["failure"]["code"] == "records_missing"
     (letter,) = told(desk.run("dlq", "list", "--output", "json"))
     assert (letter["code"], letter["line"]) == ("records_missing", 1)
     assert "found no array of records at Records" in letter["error"]

@@ -222,8 +222,8 @@ def test_wrong_arguments_are_refused() -> None:
     for arguments, said in (
         (["ftp://x/y"], "must be a local path or start with one of"),
         (["in", "--table", "s3://"], "names no bucket"),
-        (["in", "--sample", "0"], "must be at least 1"),
-        (["in", "--sample", "x"], "must be a whole number"),
+        (["in", "--sample", "0"], "Invalid value for '--sample'"),
+        (["in", "--sample", "x"], "Invalid value for '--sample'"),
         ([], "Missing argument"),
         (["in", "-c", "x.yaml"], "No such option: -c"),
     ):

@@ -294,18 +294,6 @@ def test_a_cold_start_does_not_look_into_old_folders(table):
     assert date_folder(1) in looked
 
 
-def test_a_folder_that_comes_round_is_read_once(table):
-    """HOLES D12: `month=%m` names the same folder again, and none twice in one window."""
-    table.file(1, folder="month=01")
-    table.file(2, folder="month=12")
-    penguin = table.penguin(partition_filter=days(7, "month=%m")).drain()
-    assert table.ids() == [1, 2]
-    table.file(3, folder="month=02")
-    penguin.drain()
-    assert table.ids() == [1, 2, 3]
-    assert len(penguin.run.stopped) == 0
-
-
 def test_the_sweep_horizon_bounds_sweeps_and_never_hides_what_is_newer(table):
     options = {"sweep_horizon": days(3)}
     table.file(1, folder=date_folder(0))

@@ -34,6 +34,8 @@ from lakebed.units import in_words, plural
 REJECTED = "rejected"
 FEW = 50
 """The most items of a list to show to a person."""
+BULKY = frozenset(("table_schema", "columns", "statistics", "runs"))
+"""What only `--output json` shows."""
 
 ROOMY = 100
 """The least width of a terminal for full times; a narrower one shows them without the year."""
@@ -199,9 +201,9 @@ def entry_lines(kept: EntryRecord) -> Iterator[Line]:
 
 
 def _shortened(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a JSON value whose lists name how many more than the first items they have."""
+    """Return a JSON value with the first items of each list, and without statistics of columns."""
     if isinstance(value, dict):
-        return {key: _shortened(inner) for key, inner in value.items()}
+        return {key: _shortened(each) for key, each in value.items() if key not in BULKY}
     if not isinstance(value, list):
         return value
     return [*map(_shortened, value[:FEW]), *more(len(value) - FEW)]

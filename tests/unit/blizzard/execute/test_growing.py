@@ -190,7 +190,7 @@ def test_a_cluster_that_is_gone_while_units_run_again_leaves_what_was_read(
     assert table(bench)[0][RESCUED] == '{"n":1}'
     (left,) = bench.said(UnitsNotRun)
     assert "values without a column stay in _rescued" in left.sentence()
-    assert "1 unit: Spark is gone" in left.sentence()
+    assert "1 unit could not be run: Spark is gone" in left.sentence()
 
 
 def test_a_batch_that_is_handed_in_early_grows_all_the_same(tmp_path: Path) -> None:
