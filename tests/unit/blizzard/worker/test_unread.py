@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from blizzard.answers.status_reader import StatusReader
-from blizzard.cli.journal.commands import _outcome
 from blizzard.cli.run.dry_run import batch_document, explain
+from blizzard.model.source.partly_read import bytes_in_words
 from blizzard.model.work import UnitOutcome, Work, WorkUnit
 from blizzard.repair.old_journal import inherited
 from blizzard.worker.download import OpenedStores
@@ -233,7 +233,7 @@ def test_a_new_journal_and_every_view_know_what_is_left(tmp_path: Path) -> None:
     bench, found = journaled(tmp_path, all_at(30))
     left = sum(one.end - one.start for one in found.unread)
 
-    assert _outcome(found).startswith(f"{found.lines} lines read; left are bytes ")
+    assert bytes_in_words(found).startswith("bytes ")
     heir = inherited(found)
     assert (heir.unread, heir.skipped, heir.lines) == (found.unread, found.lines, 0)
     assert heir.has_holes
