@@ -24,6 +24,7 @@ from blizzard.rewrite.transaction import (
     commit,
     superseded,
     table_state,
+    tries_again,
 )
 from blizzard.worker.find_rows import RowsInFile, check_columns, rows_in
 from lakebed.clock import Clock
@@ -114,6 +115,7 @@ def plan_erasure(store: Reader, settings: PipelineSettings, predicate: Predicate
     return ErasePlan(state=state, files=found, columns=columns)
 
 
+@tries_again
 def erase(
     store: Store,
     settings: PipelineSettings,

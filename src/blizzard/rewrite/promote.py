@@ -23,6 +23,7 @@ from blizzard.rewrite.transaction import (
     entries_of_table,
     superseded,
     table_state,
+    tries_again,
 )
 from blizzard.worker.ndjson.decoder import OTHER_FIELDS
 from lakebed.clock import Clock
@@ -101,6 +102,7 @@ def plan_promotion(
     )
 
 
+@tries_again
 def promote(
     store: Store,
     settings: PipelineSettings,

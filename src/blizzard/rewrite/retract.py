@@ -33,6 +33,7 @@ from blizzard.rewrite.transaction import (
     entries_of_table,
     superseded,
     table_state,
+    tries_again,
 )
 from blizzard.worker.quarantine.writer import without_selected
 from lakebed import layout
@@ -196,6 +197,7 @@ def _lineage(settings: PipelineSettings, state: TableState, journals: JournaledF
     return lineage
 
 
+@tries_again
 def retract(
     store: Store,
     settings: PipelineSettings,

@@ -8,8 +8,8 @@ one version or, if one of the files has left the table, rejects it.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Generic, TypeVar
+from functools import partial, wraps
+from typing import Generic, ParamSpec, TypeVar, cast
 
 from blizzard.config.columns import columns_from
 from blizzard.execute.runner import Rewriter
@@ -171,8 +171,14 @@ class TableState:
         return tuple(outcome for outcome in outcomes if isinstance(outcome, Rewritten))
 
 
+P = ParamSpec("P")
+Done = TypeVar("Done")
 Plan = TypeVar("Plan", bound="RewritePlan")
 
+TRIES = 3
+"""Attempts of a command that other writers overtake."""
+WAIT_SECS = 2.0
+MOST_WAITS = 30
 NO_TABLE = "there is no table yet: nothing was committed; run penguin first"
 
 
@@ -214,6 +220,32 @@ class RewriteDone(Generic[Plan]):
     """Groups of files that a compaction failed to rewrite."""
     conflict: str | None = None
     """The conflict with another writer for which a compaction was abandoned, if any."""
+
+
+def tries_again(once: Callable[P, Done]) -> Callable[P, Done]:
+    """Make a command plan and rewrite again when another writer overtakes it.
+
+    A retry waits up to a minute for penguin to commit pending entries; the first attempt does not.
+    """
+
+    @wraps(once)
+    def tried(*given: P.args, **named: P.kwargs) -> Done:
+        clock = cast("Clock", named["clock"])
+        overtaken = waited = 0
+        while True:
+            try:
+                return once(*given, **named)
+            except RewriteConflict:
+                overtaken += 1
+                if overtaken == TRIES:
+                    raise
+            except PromotionPending:
+                if not overtaken or waited == MOST_WAITS:
+                    raise
+                waited += 1
+                clock.sleep(WAIT_SECS)
+
+    return tried
 
 
 def active_files(snapshot: Snapshot) -> dict[str, ActiveFile]:
@@ -331,6 +363,7 @@ def commit(
 
     def validated() -> tuple[Plan, Entry | None]:
         now = replan() if replan else replace(plan, state=table_state(store, plan.state.settings))
+        _refuse_renamed(plan.state, now.state)
         following = entry(now)
         if following is not None:
             _refuse_overtaken(plan, now, following)
@@ -355,11 +388,18 @@ def drop(store: Store, staged: Iterable[FinishedFile]) -> None:
             return
 
 
-def _refuse_overtaken(before: RewritePlan, now: RewritePlan, entry: Entry) -> None:
-    """Raise if the rewritten files are outdated, or if the new ones were garbage-collected.
+def _refuse_renamed(before: TableState, now: TableState) -> None:
+    """Raise if files were rewritten with other column names than the table has now."""
+    if before.snapshot.mapping not in (None, now.snapshot.mapping):
+        raise RewriteConflict(
+            "columns of the table were renamed, added or dropped meanwhile; nothing was done, try "
+            "again",
+            table=now.store.uri,
+        )
 
-    They are outdated, too, if columns of the table were renamed, added or dropped.
-    """
+
+def _refuse_overtaken(before: RewritePlan, now: RewritePlan, entry: Entry) -> None:
+    """Raise if the rewritten files are outdated, or if the new ones were garbage-collected."""
     store = now.state.store
     path = store.describe(layout.journal_folder(entry.pipeline))
     there = {file.path: (file.size, file.vector_key) for file in now.state.files.values()}
@@ -367,8 +407,7 @@ def _refuse_overtaken(before: RewritePlan, now: RewritePlan, entry: Entry) -> No
         there.get(old.path) != (old.size, old.vector) for one in entry.rewrites for old in one.old
     )
     same_journal = before.state.last.journal == now.state.last.journal
-    renamed = before.state.snapshot.mapping not in (None, now.state.snapshot.mapping)
-    if gone or renamed or not same_journal or before.requires != now.requires:
+    if gone or not same_journal or before.requires != now.requires:
         raise RewriteConflict(
             "another writer changed these files, rows or columns meanwhile; nothing was done, try "
             "again",
