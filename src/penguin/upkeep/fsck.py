@@ -202,7 +202,7 @@ def _find_origins(store: Reader, damaged: list[Damaged]) -> None:
 
 
 def _why_lost(entry: Entry, unit: str, *, replaced: bool) -> str | None:
-    """Return why `blizzard redo` cannot repeat a work unit, whatever came later."""
+    """Return why `blizzard redo` cannot repeat a work unit, regardless of later entries."""
     name = f"entry {entry.sequence} of {entry.pipeline}"
     if entry.kind != "batch":
         return f"{entry.kind}, {name}: not written by a batch"
