@@ -16,7 +16,7 @@ from blizzard.model.bad_lines import member_path
 from blizzard.model.columns import adopted, grown, kept_exact, with_found
 from blizzard.model.event_time import row_partitions
 from blizzard.model.seen import Seen
-from blizzard.model.settings import PipelineSettings, share_of
+from blizzard.model.settings import PipelineSettings
 from blizzard.model.stores import sink_location, source_location
 from blizzard.model.work import SharedProvenance, TaskLimits, Work, WorkUnit
 from lakebed.clock import Clock
@@ -251,7 +251,9 @@ class Ingest:
         )
 
     def _share(self, limit: int) -> int:
-        return share_of(self.total_concurrency, limit=limit, tasks=self.runner.parallelism)
+        """Return one task's share of all transfers, at most its own limit."""
+        tasks, total = max(1, self.runner.parallelism), self.total_concurrency
+        return limit if total is None else max(1, min(limit, total // tasks))
 
 
 def _stamp(settings: PipelineSettings, batch: str, clock: Clock) -> SharedProvenance | None:

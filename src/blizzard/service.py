@@ -29,7 +29,7 @@ from blizzard.model.notices import Hints
 from blizzard.model.progress import Progress, Report
 from blizzard.model.settings import BlizzardSettings, PipelineSettings
 from blizzard.model.stores import open_reader
-from blizzard.notices.listener import Subscription, has_queue, open_queue
+from blizzard.notices.listener import Subscription, open_queue
 from blizzard.notices.queue import OpenQueue
 from blizzard.outcomes import Statistics
 from blizzard.pipeline import Pipeline
@@ -192,7 +192,7 @@ class Service:
 
     def _subscription(self, settings: PipelineSettings, emit: Emit) -> Subscription | None:
         """Return the subscription to a pipeline's queues; None when draining, which only lists."""
-        if self.once or not has_queue(settings):
+        if self.once or not any(source.notifications for source in settings.sources):
             return None
         return Subscription(settings, self.open_queue, stop=self.stop, clock=self.clock, emit=emit)
 

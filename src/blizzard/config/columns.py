@@ -62,7 +62,7 @@ def _format_faults(path: KeyPath, one: DeclaredType) -> Iterator[ConfigFault]:
         except ValueError as wrong:
             yield ConfigFault((*path, "format"), str(wrong))
             continue
-        if pattern.has_zone and one.type.type is FieldType.TIMESTAMP_NTZ:
+        if pattern.codes & {"%z", "%Z"} and one.type.type is FieldType.TIMESTAMP_NTZ:
             yield ConfigFault(
                 (*path, "format"), f"{name} has a time zone, but a timestamp_ntz has none"
             )

@@ -318,11 +318,6 @@ class SparkSettings:
     """The port on which the driver listens to tasks; 0 for any free port."""
 
 
-def share_of(total: int | None, *, limit: int, tasks: int) -> int:
-    """Return one task's share of all transfers, at most its own limit."""
-    return limit if total is None else max(1, min(limit, total // max(1, tasks)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlizzardSettings(ProgramSettings):
     """The settings of one blizzard process."""

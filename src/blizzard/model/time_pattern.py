@@ -59,11 +59,6 @@ class TimePattern:
     regex: re.Pattern[str]
     codes: frozenset[str]
 
-    @property
-    def has_zone(self) -> bool:
-        """Whether it has a code for the zone."""
-        return bool(self.codes & {"%z", "%Z"})
-
 
 @lru_cache(maxsize=256)
 def pattern_of(text: str) -> TimePattern:

@@ -211,11 +211,6 @@ class Subscription:
             listener.close()
 
 
-def has_queue(settings: PipelineSettings) -> bool:
-    """Whether a pipeline has a source with notifications."""
-    return any(source.notifications is not None for source in settings.sources)
-
-
 def _by_queue(
     settings: PipelineSettings,
 ) -> dict[str, tuple[QueueSettings, list[SourceSettings]]]:

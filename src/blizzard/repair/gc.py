@@ -26,7 +26,6 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.pending_meta import HeldState, decode_meta
 from lakebed.errors import JournalLost
 from lakebed.journal import JournalReader, StoredEntry, entries_in, replaced_journals
-from lakebed.listing import sort
 from lakebed.storage.options import ObjectFacts
 from lakebed.storage.parquet_tail import born, mark_of
 from lakebed.storage.store import Reader, Store
@@ -265,7 +264,7 @@ def _leftovers(store: Reader, pipeline: str) -> list[tuple[datetime, GarbagePiec
     return [
         (born(facts), GarbagePiece(path=facts.path, size=facts.size, kind=GarbageKind.UNFINISHED))
         for facts in store.unfinished()
-        if layout.belongs_to(pipeline, sort.finished_name(facts.path))
+        if layout.belongs_to(pipeline, facts.path.rpartition("#")[0])
     ]
 
 

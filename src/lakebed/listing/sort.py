@@ -23,11 +23,6 @@ def is_unfinished(path: str) -> bool:
     return "#" in path and UNFINISHED.fullmatch(path[path.rfind("#") :]) is not None
 
 
-def finished_name(path: str) -> str:
-    """Return the final name of an unfinished file."""
-    return path[: path.rfind("#")]
-
-
 def walk_unfinished(root: Path) -> Iterator[str]:
     """Yield the path of every unfinished file below a folder, relative to the root.
 

@@ -69,7 +69,7 @@ class RepairOrder:
         """Return what would be removed; raise if rows would be lost by it."""
         found = self.inspect(store)
         self._refuse_nothing_left(found, store)
-        lost = [file for file in found.missing if not is_read_again(file)]
+        lost = [one for one in found.missing if one.origin is None or one.origin.why_lost]
         refuse_unknown(lost, store.uri)
         if not self.rows_lost:
             refuse_rewritten(lost, store.uri)
@@ -202,11 +202,6 @@ def _record(store: Store, planned: Repaired, version: int, at: datetime) -> None
     if taken := tuple(files[file.path] for file in planned.files if file.path in files):
         document = Repair(version=version, files=taken, created=at.isoformat())
         store.replace(repaired(version), encode_document(document))
-
-
-def is_read_again(one: Damaged) -> bool:
-    """Whether `blizzard redo` can read a file's rows again."""
-    return one.origin is not None and one.origin.why_lost is None
 
 
 def refuse_deleted_rows(missing: tuple[Damaged, ...], lost: list[Damaged], table: str) -> None:

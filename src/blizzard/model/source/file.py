@@ -148,11 +148,6 @@ class SourceFile:
         return f"{self.source}:{self.path}"
 
     @property
-    def modified_ms(self) -> int:
-        """Return the modification time as journaled, in milliseconds."""
-        return round(self.modified.timestamp() * 1000)
-
-    @property
     def to_read(self) -> int:
         """Return the bytes to read."""
         return sum(one.end - one.start for one in self.unread) if self.unread else self.size

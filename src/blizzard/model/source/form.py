@@ -151,11 +151,6 @@ class SourcePattern:
         return f"{self.start}{LAST}" if self.start else None
 
     @property
-    def names_suffix(self) -> bool:
-        """Whether it contains a suffix, as `*.log` does."""
-        return "." in self._between_stars[-1]
-
-    @property
     def _between_stars(self) -> list[str]:
         """Return the literal pieces of the last part, with a letter for each `?` and `[…]`."""
         return SOME_LETTER.sub("x", self.text.rpartition("/")[2]).split("*")
@@ -167,7 +162,7 @@ class SourcePattern:
         covers none. `*.log*` also covers rotated files, such as `a.log.1` and `a.log-20240511.gz`,
         but not `a.log.bak`.
         """
-        if self.names_suffix:
+        if "." in self._between_stars[-1]:
             return True
         name, dot, suffix = unrotated(path).rpartition(".")
         if not dot or not name:

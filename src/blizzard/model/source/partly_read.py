@@ -270,7 +270,7 @@ def record_with(file: SourceFile, **facts: Any) -> SourceRecord:  # noqa: ANN401
         path=file.path,
         size=file.size,
         etag=file.etag,
-        modified=file.modified_ms,
+        modified=round(file.modified.timestamp() * 1000),
         skipped=file.skip,
         form=file.form.counted_as,
         **facts,
