@@ -17,7 +17,7 @@ from lakebed.deltalog.files import read_back, read_log
 from lakebed.deltalog.log_contents import NOTHING, LogContents
 from lakebed.deltalog.snapshot import LogReader, Snapshot
 from lakebed.documents.pending_meta import Meta
-from lakebed.layout import TablePath, timed_id
+from lakebed.layout import TablePath, file_id, timed_id
 from lakebed.listing.lookback import matcher
 from lakebed.listing.watermark import Windows, advance, sweep_is_due
 from lakebed.storage.lister import IncrementalLister
@@ -175,7 +175,7 @@ class ForeignSearch:
             read_back(store, known, min(oldest))
             found = rules.sort_out(candidates.values(), known)
         found, leftover = rules.without_leftovers(found, known)
-        found, linked = _split_links(store, found)
+        found, linked = _split_links(store, found, known)
         shape = None if table is None else table.facts.shape()
         judged = self._judge(store, found.new, shape)
         self._advance(found)
@@ -304,17 +304,20 @@ class ForeignSearch:
 
 
 def _split_links(
-    store: Reader, found: rules.SortedCandidates
+    store: Reader, found: rules.SortedCandidates, known: LogContents
 ) -> tuple[rules.SortedCandidates, list[LeftOut]]:
-    """Leave out links to files of the table: each is the same file under a second name."""
+    """Leave out links to files of the table, and files that the log knows by a link to them."""
     real_name = linked_name(store)
-    real = {one.path: name for one in found.new if (name := real_name(one.path)) is not None}
+    plain = store.local_root and any(file_id(one.path) is None for one in found.new)
+    paths = (*(one.path for one in found.settled), *(known.paths if plain else ()))
+    names = {real: path for path in paths if (real := real_name(path)) is not None}
+    names |= {one.path: real for one in found.new if (real := real_name(one.path)) is not None}
     linked = [
-        rules.leave_out(one, rules.TAKEN, SAME_FILE.format(real[one.path]))
+        rules.leave_out(one, rules.TAKEN, SAME_FILE.format(names[one.path]))
         for one in found.new
-        if one.path in real
+        if one.path in names
     ]
-    return replace(found, new=tuple(one for one in found.new if one.path not in real)), linked
+    return replace(found, new=tuple(one for one in found.new if one.path not in names)), linked
 
 
 def _ignored(not_taken: set[str], leftover: set[str]) -> IgnoredFiles:

@@ -66,6 +66,23 @@ def test_a_link_to_a_name_that_no_scan_takes_is_left_out(table):
     assert left_out(penguin) == dict.fromkeys(links, "file_name_taken")
 
 
+def test_a_file_that_the_log_knows_by_a_link_is_known(table):
+    """HOLES D21: an earlier version, or another engine, has committed the link."""
+    real = table.file(1)
+    outside = table.root.parent / "elsewhere.parquet"
+    (table.root / real).replace(outside)
+    second = table.path()
+    (table.root / second).symlink_to(outside)
+    table.penguin().drain()
+    assert table.ids() == [1]
+    outside.replace(table.root / real)
+    (table.root / second).unlink()
+    link(table, second, real)
+    penguin = table.penguin().drain()
+    assert table.ids() == [1]
+    assert left_out(penguin) == {real: "file_name_taken"}
+
+
 def test_a_link_to_a_file_outside_the_directory_is_a_file(table):
     """It is the only name that the table has for it."""
     path = table.file(1)
