@@ -1,5 +1,6 @@
 """Measures as Prometheus metrics, and that every event's measures are declared."""
 
+import math
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -96,6 +97,8 @@ def test_an_age_grows_while_nobody_looks_and_is_zero_where_there_is_none():
     assert samples(metrics)["open", "one"] == 10
     now[0] = 160.0
     assert samples(metrics)["open", "one"] == 70
+    metrics.record(Age("open", math.nan, ONE))
+    assert math.isnan(samples(metrics)["open", "one"])
     metrics.record(Age("open", None, ONE))
     assert samples(metrics)["open", "one"] == 0
 
