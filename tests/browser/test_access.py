@@ -237,4 +237,4 @@ def test_nothing_moves_for_those_who_asked_for_calm(visitor: Visitor):
     assert calm.page.evaluate(moving) == 0
     lively = visitor.open(samples.busy(clock()), calm=False)
     settled(lively)
-    assert lively.page.evaluate(moving) > 0
+    lively.page.wait_for_function(f"{moving} > 0")
