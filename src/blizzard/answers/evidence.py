@@ -224,15 +224,21 @@ class JournalEvidence:
     def _for_source(self, one: DataFile, key: str) -> DataFile:
         """Return the state of a data file with regard to the rows of one source file.
 
-        An entry may have removed all of these and kept others, which live on in other files.
+        An entry may have removed all of these and kept others, which live on in other files, also
+        after another writer has moved them.
         """
-        waiting, is_taken = [one.path], False
+        waiting, is_taken, seen = [one.path], False, {one.path}
         lineage = self.follow(waiting)
         while waiting:
             path = waiting.pop()
             taker = self._takers.get(path)
             version = None if taker is None else self.committed(taker).version
             is_undone = version is not None and not lineage.in_effect(version)
+            moved = lineage.after(path) if taker is None else []
+            if taker is None and moved:
+                waiting += [name for name in moved if name not in seen]
+                seen.update(moved)
+                continue
             if taker is None or (is_undone and one.state in ROWS_ARE_THERE):
                 return one
             is_taken |= key in _retracted(taker) or taker.uri_of(key) in taker.erased

@@ -145,6 +145,21 @@ def test_retracted_rows_that_a_restore_brought_back_are_in(tmp_path):
     assert "NOT in the table" not in lake.cli("status").stdout
 
 
+def test_rows_that_another_engine_moved_can_be_retracted(tmp_path):
+    lake = Asked(tmp_path, {"fields": FIELDS, "provenance": ["file"]}, **INLINE)
+    lake.land("a.ndjson", {"id": 1})
+    lake.land("c.ndjson", {"id": 2}, {"id": 3})
+    lake.ingest()
+    lake.land("d.ndjson", {"id": 4})
+    lake.ingest()
+    DeltaTable(str(lake.table)).optimize.compact()
+    assert lake.states("c.ndjson") == ("in_table", "in_table", 0)
+    assert lake.cli("retract", "c.ndjson", "--yes").exit_code == 0
+    assert lake.states("c.ndjson")[:2] == ("retracted", "retracted")
+    assert lake.states("a.ndjson") == ("in_table", "in_table", 0)
+    assert "complete: 3 files, 2 rows," in " ".join(lake.cli("files").stdout.split())
+
+
 @pytest.mark.parametrize("is_back", [True, False], ids=["restored", "retracted"])
 @pytest.mark.parametrize("others", [[], [{"id": 9}]], ids=["alone", "shared data file"])
 def test_retracted_content_that_came_back_stays_beside_what_is_read_since(
