@@ -23,29 +23,12 @@ from lakebed.clock import Clock
 from lakebed.columns.column_mapping import ColumnMapping, marked
 from lakebed.columns.schema import Schema, walk
 from lakebed.documents.records import FinishedFile
-from lakebed.errors import LakeError, Whose
 from lakebed.partition import table_schema
 from lakebed.telemetry.events import Emit
 from lakebed.types import RESCUED, Handoff, Provenance, UnknownFields
 
 TableColumns = Callable[[], Schema | None]
 """Reads the columns of the table from the log; None if there is no table or it is unreadable."""
-
-
-class ProvenanceTaken(LakeError, code="provenance_taken", whose=Whose.USER):
-    """A column found in the data has the name of a provenance column."""
-
-
-def refuse_taken(schema: Schema, wanted: Sequence[Provenance]) -> None:
-    """Raise if the data has a column with the name of a provenance column."""
-    names = {which.column: which for which in wanted}
-    for one in schema.fields:
-        if (which := names.get(one.name.casefold())) is not None:
-            raise ProvenanceTaken(
-                f"the records have a field {one.name}, which is a column of the table; remove "
-                f"{which} from schema.provenance, or write to another table",
-                field=one.name,
-            )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +53,6 @@ class BatchColumns:
         if schema != self.settings.schema:
             declared = self.settings.schema
             schema = adopted(schema, self.of_table(), declared=declared, known=self.known)
-        refuse_taken(schema, self.settings.provenance)
         self.schema = schema
 
     @property
@@ -100,8 +82,9 @@ class BatchColumns:
         seen = dict(sorted(seen.items(), key=lambda one: one[0] not in there))
         template = self.settings.sink.template
         keys = frozenset(template.keys if template else ())
-        # Partition and provenance columns have reserved their names.
-        ours = self.settings.provenance
+        # Partition and provenance columns have reserved their names: a command that takes rows back
+        # trusts what the latter say, whether they are configured now or not.
+        ours = tuple(Provenance)
         whole = grown(table_schema(self.schema, template).with_provenance(ours), seen)
         taken = keys | {which.column for which in ours}
         added = tuple(one for one in whole.fields if one.name not in taken)

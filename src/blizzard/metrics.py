@@ -55,7 +55,6 @@ STEP_FAILURES = tuple(
             "deletion_vector_unreadable",
             "executors_unfit",
             "max_failures_reached",
-            "provenance_taken",
             "run_failed",
         }
     )

@@ -159,6 +159,10 @@ class Provenance(StrEnum):
         return f"_{self.value}"
 
 
+RESERVED = frozenset((RESCUED, *(one.column for one in Provenance)))
+"""Names of columns that no field of a record may have, in lower case."""
+
+
 class Handoff(StrEnum):
     """How blizzard hands files off to penguin."""
 

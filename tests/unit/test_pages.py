@@ -107,7 +107,7 @@ STANDS_FOR = {
     "FILE": "{file}",
     "pipeline.yaml": "{file}",
     "DAY": "yesterday",
-    "corrected.ndjson": "{file}",
+    "bad-lines.json": "{file}",
     "PATH": "date=",
     "ID": "018cc4e5-2200-7000-8000-000000000001",
     "MODE": "journal",

@@ -143,10 +143,10 @@ def way_out_for(group: str, fix: Fix | None, cli: CommandPrefix) -> WayOut:
     dlq = f"{cli.blizzard} dlq"
     replay = f"{dlq} replay {group}"
     if fix is None:
-        show = f"{dlq} show {group} --output json | jq -r .raw > corrected.ndjson"
+        show = f"{dlq} show {group} --output json > bad-lines.json"
         return WayOut(
-            advice="No setting accepts them. Save them, correct them, and put the file into the "
-            "source under a new name; then discard the old lines.",
+            advice="No setting accepts them. Save them, and put corrected lines into the source as "
+            "a new file; then discard the old ones.",
             commands=(show, *confirmed(f"{dlq} discard {group}")),
         )
     of = "them" if fix.lines == fix.tried else f"{fix.lines:,} of {fix.tried:,}"

@@ -1,6 +1,7 @@
 """`blizzard init`: sample files, and write a configuration for them."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -205,7 +206,7 @@ def _report(
     to.write(f"{'' if file is None else f'{file}: '}{what} of {_sampled(found)}\n")
     if untyped:
         to.write(f"{plural(untyped, 'field has', 'fields have')} no column yet: see the comments\n")
-    name = file or "FILE"
+    name = "FILE" if file is None else shlex.quote(str(file))
     to.write(
         f"next{', once it is in a file' if file is None else ''}:\n"
         f"  blizzard -c {name} --dry-run    # what a run would do\n"

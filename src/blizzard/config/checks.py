@@ -25,7 +25,7 @@ from lakebed.config.schema import DeclaredSchema
 from lakebed.locations import place_of
 from lakebed.partition import PARTITION_TYPES, Template
 from lakebed.storage.remote import local_path
-from lakebed.types import OnBadRecord, SourceFormat
+from lakebed.types import OnBadRecord, Provenance, SourceFormat
 from lakebed.units import mebibytes
 
 SMALLEST_PART_ON_S3 = mebibytes(5)
@@ -183,7 +183,7 @@ def _check_provenance(
     wanted = dict.fromkeys(schema.provenance)
     if len(wanted) < len(schema.provenance):
         yield ConfigFault(here, "names a column twice")
-    names = {which.column for which in wanted}
+    names = {which.column for which in Provenance}
     for key, fields in (("fields", schema.fields_), ("hints", schema.hints)):
         for index, one in enumerate(fields):
             if one.name.casefold() in names:
@@ -193,7 +193,7 @@ def _check_provenance(
                     f"from: [{one.name!r}] to read the field",
                 )
     for key in sink.template.keys if sink and sink.template else ():
-        if key.casefold() in names:
+        if key.casefold() in {which.column for which in wanted}:
             yield ConfigFault(here, f"adds the column {key}, which is also a partition column")
 
 

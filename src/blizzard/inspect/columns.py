@@ -21,7 +21,7 @@ from lakebed.columns.column_mapping import format_path, types_within
 from lakebed.columns.schema import Field, Reading, Schema, walk
 from lakebed.documents.entry import Entry
 from lakebed.partition import table_schema
-from lakebed.types import RESCUED, FieldType
+from lakebed.types import RESCUED, RESERVED, FieldType
 
 
 class ColumnOrigin(StrEnum):
@@ -93,7 +93,7 @@ def present_columns(
         schema = schema.with_rescued()
     schema = schema.with_provenance(settings.provenance)
     declared = {path for path, _field in walk(settings.schema.fields)}
-    taken = {one.name.casefold() for one in (*own.fields, *schema.fields)} | {RESCUED}
+    taken = {one.name.casefold() for one in (*own.fields, *schema.fields)} | RESERVED
     return PresentColumns(
         schema=schema,
         last=last,

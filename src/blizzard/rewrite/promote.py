@@ -33,7 +33,7 @@ from lakebed.documents.entry import Entry
 from lakebed.documents.records import FinishedFile
 from lakebed.errors import LakeError, Whose
 from lakebed.storage.store import Reader, Store
-from lakebed.types import RESCUED, UnknownFields
+from lakebed.types import RESCUED, Provenance, UnknownFields
 
 SchemaCheck = Callable[[dict[str, Any], tuple[str, ...]], None]
 """Raises if the table would not take this schema and these partition columns."""
@@ -171,7 +171,7 @@ def _new(
 ) -> Field:
     """Return an undeclared column; raise unless columns are added automatically."""
     (step, *inner) = steps(name) or [""]
-    ours = {which.column for which in settings.provenance}
+    ours = {which.column for which in Provenance}
     taken = ours | {one.name.casefold() for one in known.fields}
     if inner or not isinstance(step, str) or not is_column_name(step) or step.casefold() in taken:
         raise FieldNotPromotable(

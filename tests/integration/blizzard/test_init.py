@@ -335,3 +335,17 @@ def test_a_record_that_the_sample_cuts_off_gives_no_columns(there: Path, tmp_pat
         "id",
         "s",
     ]
+
+
+def test_deep_records_and_reserved_names_run_without_any_editing(
+    there: Path, tmp_path: Path
+) -> None:
+    deep: dict[str, Any] = {"a": 1}
+    for _ in range(40):
+        deep = {"a": deep}
+    put(there, "a.ndjson", {"id": 1, "deep": deep, "_file": "x", "_LINE": 2})
+    file = tmp_path / "p.yaml"
+    assert run(there, "--output", file).exit_code == 0
+    (row,) = ingested(file)
+    assert (row["id"], row["file"], row["LINE"]) == (1, "x", 2)
+    assert "_rescued" not in row

@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 
 from blizzard.config.load import load
 from blizzard.handoff.publish import Publisher
-from blizzard.ingest import ProvenanceTaken
 from blizzard.model.settings import PipelineSettings
 from lakebed.clock import Clock
 from lakebed.documents.entry import encode
@@ -149,18 +148,23 @@ def test_the_batch_is_the_first_one_at_or_after_its_number(tmp_path: Path) -> No
     assert [record.path for record in entry.sources] == ["b.ndjson"]
 
 
-def test_a_column_that_was_found_in_the_data_is_not_taken_over(tmp_path: Path) -> None:
-    put(tmp_path / "in", "a.ndjson", b'{"id":1,"_line":"seven"}\n')
+@pytest.mark.parametrize("first", [[], ["file"]], ids=["never", "before"])
+def test_no_field_of_the_data_becomes_a_provenance_column(tmp_path: Path, first: Any) -> None:
+    """Commands that take rows back would trust what a record says of its source."""
+    put(tmp_path / "in", "a.ndjson", b'{"id":1}\n')
+    run(tmp_path, infer=True, provenance=first)
+    put(tmp_path / "in", "b.ndjson", b'{"id":2,"_line":"seven","_FILE":"a.ndjson"}\n')
     run(tmp_path, infer=True)
-    put(tmp_path / "in", "b.ndjson", b'{"id":2}\n')
-    with pytest.raises(ProvenanceTaken, match=r"remove line from schema\.provenance"):
-        run(tmp_path, infer=True, provenance=["line"])
+    assert by_id(tmp_path, "_rescued")[2] == ('{"_line":"seven","_FILE":"a.ndjson"}',)
+    names = {one.name for one in DeltaTable(str(tmp_path / "table")).schema().fields}
+    assert names == {"id", "_rescued", *(f"_{one}" for one in first)}
 
 
 def test_names_that_are_taken_are_refused(tmp_path: Path) -> None:
     taken = [*FIELDS, {"name": "_File", "type": "string"}]
     for fields, provenance, told in (
         (taken, ["file"], "_File is a provenance column; give this one another name"),
+        (taken, [], "_File is a provenance column; give this one another name"),
         (FIELDS, ["file", "file"], "names a column twice"),
         (FIELDS, ["row"], "must be file, line, batch or ingested_at"),
     ):

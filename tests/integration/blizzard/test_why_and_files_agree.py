@@ -146,7 +146,7 @@ def test_retracted_rows_that_a_restore_brought_back_are_in(tmp_path):
 
 
 def test_rows_that_another_engine_moved_can_be_retracted(tmp_path):
-    lake = Asked(tmp_path, {"fields": FIELDS, "provenance": ["file"]}, **INLINE)
+    lake = Asked(tmp_path, {"fields": FIELDS, "provenance": ["file"]}, commit="inline")
     lake.land("a.ndjson", {"id": 1})
     lake.land("c.ndjson", {"id": 2}, {"id": 3})
     lake.ingest()

@@ -20,7 +20,7 @@ from blizzard.worker.ndjson.fields import converter
 from blizzard.worker.ndjson.inference import MOST_PATHS, infer, text_kind
 from blizzard.worker.ndjson.values import NUMBER, ValueRefused
 from lakebed.columns.schema import ELEMENT, VALUE, Field, Reading
-from lakebed.types import FORBIDDEN_IN_NAMES, RESCUED, FieldType
+from lakebed.types import FORBIDDEN_IN_NAMES, RESERVED, FieldType
 
 Path = tuple[str | int, ...]
 
@@ -74,7 +74,7 @@ def columns_in(
         for name, value in record.items():
             if name in members or (name not in without and len(members) < MOST_PATHS):
                 members.setdefault(name, []).append(value)
-    seen = {name: infer(values) for name, values in members.items()}
+    seen = {name: infer(values, 1) for name, values in members.items()}
     return tuple(guesser.fields(seen, ()))
 
 
@@ -112,7 +112,7 @@ class _Guesser:
             remarks: list[str] = []
             column = name
             before = first.setdefault(name.casefold(), name)
-            if not is_column_name(name) or (not path and name.casefold() == RESCUED):
+            if not is_column_name(name) or (not path and name.casefold() in RESERVED):
                 column = _free(allowed_name(name), taken, last)
                 remarks.append("no column can have the name of the field")
             elif before != name:
@@ -238,7 +238,7 @@ def allowed_name(name: str) -> str:
         letter if letter.isprintable() and letter not in FORBIDDEN_IN_NAMES else "_"
         for letter in name
     )
-    return RESCUED.strip("_") if plain.casefold() == RESCUED else plain
+    return plain.strip("_") if plain.casefold() in RESERVED else plain
 
 
 def _free(name: str, taken: set[str], last: dict[str, int]) -> str:
