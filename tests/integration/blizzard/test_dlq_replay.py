@@ -232,5 +232,5 @@ def test_lines_that_no_setting_accepts_are_saved_corrected_landed_and_discarded(
         if row["code"] == "not_json"
     ]
     shown = " ".join(desk.cli("dlq", "list").output.split())
-    assert "put the file into the source under a new name; then discard the old lines" in shown
+    assert "put corrected lines into the source as a new file; then discard the old ones" in shown
     assert f"dlq discard {broken} --yes" in shown
