@@ -12,7 +12,7 @@ from blizzard.journal.checkpoint import SnapshotWriter, read_ledger
 from lakebed import layout
 from lakebed.clock import Clock
 from tests.support.builders import Bench, entries, ndjson, put, rows
-from tests.support.commands import told
+from tests.support.commands import recorded, told
 from tests.support.desk import Desk as Both
 from tests.support.failed import BAD, HOUR, change, drain, polls, retry
 from tests.support.readers import ids as table_ids
@@ -109,7 +109,9 @@ def test_the_field_is_told_wherever_a_failure_is(bench, desk):
     put(desk.landing, "a.ndjson", BAD)
     drain(bench)
     assert "wrong_type (parse, line 1, field id)" in desk.run("status").stdout
-    assert "wrong_type (parse, line 1, field id)" in desk.run("journal", "1").stdout
+    (source,) = recorded(desk.run("journal", "1").stdout)["sources"]
+    failure = source["failure"]
+    assert (failure["code"], failure["line"], failure["field"]) == ("wrong_type", 1, "id")
     assert "id: found" in " ".join(desk.run("dlq", "list").stdout.split())
     (source,) = told(desk.run("status", "--output", "json"))[0]["sources"]
     assert source["failures"][0]["field"] == "id"

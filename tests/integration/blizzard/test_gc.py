@@ -95,7 +95,7 @@ def test_it_shows_what_a_dead_attempt_left_and_deletes_it_only_when_told(desk):
     assert "no garbage" in desk.run("gc").stdout
     shown = desk.run("journal", "2").stdout
     assert "entry 2 (gc)" in shown
-    assert f"deleted {left}" in shown
+    assert f"deleted:\n- {left}\n" in shown
 
 
 def test_what_is_young_is_left_alone_by_default(desk):

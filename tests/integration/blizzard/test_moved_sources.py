@@ -35,7 +35,7 @@ from tests.support.builders import (
     source_settings,
     tree,
 )
-from tests.support.commands import Desk, told
+from tests.support.commands import Desk, recorded, told
 from tests.support.dying import Died, Fate, dying
 from tests.support.promotions import ID
 from tests.support.retractions import Taken
@@ -186,7 +186,8 @@ def test_the_same_files_at_another_place_stay_known(desk, on_change):
     assert ingest(settings)
     assert not ingest(settings)
     assert ids(desk) == [0, 1, 2, 3, 4]
-    assert "read from" in desk.run("journal", "2", config=config(desk, place)).stdout
+    shown = recorded(desk.run("journal", "2", config=config(desk, place)).stdout)
+    assert (shown["moved"], shown["source_uris"]["default"]) == ("default", str(place))
     shown = told_so(desk, place, "--yes")
     assert (shown.exit_code, len(entries(desk.table))) == (0, 4)
     assert "already" in shown.stdout

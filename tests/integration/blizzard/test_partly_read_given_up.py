@@ -101,7 +101,7 @@ def test_all_say_that_the_rest_of_a_deleted_file_was_given_up(both, named):
     why = plain(both.cli("why", NAME).output)
     assert "an operator has given that up" in why
     assert f"({there - 3} rows from {there - 3} lines so far)" in why
-    assert "its rest given up by an operator" in plain(both.cli("journal", str(count)).output)
+    assert "gone: true discarded: true" in plain(both.cli("journal", str(count)).output)
     assert both.cli("audit", "--deep").exit_code == 0
     (row,) = on_the_page(both, NAME)
     assert (row.state, row.reason) == ("discarded", "partial_file_gone")
